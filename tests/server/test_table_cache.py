@@ -128,7 +128,7 @@ def test_positions_find_the_rows_that_a_query_selects(service, endpoint):
             wanted |= {*rows.filter(status=status).select(unit).head(2).collect().to_series()}
     texts = [str(number) for number in wanted]
     if parameter.resolves_pubkeys:
-        texts += [",".join(texts), ",".join(reversed(texts)), view.pubkey_of(3)]
+        texts += [",".join(texts), ",".join(reversed(texts)), view.pubkeys[3]]
 
     for text in texts:
         fields = {field: text}
@@ -183,7 +183,7 @@ def test_a_window_has_the_records_that_a_query_selects(service, endpoint):
     view = service.views.current()
     subject = find_windowed_subject(endpoint)
     (field,) = subject.field_schemas
-    several = f"3,998,0,1000000,5,{view.pubkey_of(7)}"
+    several = f"3,998,0,1000000,5,{view.pubkeys[7]}"
     fields = {field: several if subject.resolves_pubkeys else "998"}
     rows = view.scan(endpoint.table.table_name)
     selected = select_answer(endpoint, rows, fields, view).collect()

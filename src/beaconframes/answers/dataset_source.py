@@ -62,7 +62,7 @@ class DatasetSource(Source):
         if request.path == KEYS_PATH:
             keys = msgspec.json.decode(request.body or b"{}")["indicesOrPubkey"].split(",")
             return msgspec.json.encode(
-                [{"pubkey": key, "validator_index": view.index_of(key)} for key in keys]
+                [{"pubkey": key, "validator_index": view.indices.get(key)} for key in keys]
             )
         try:
             return draw_chart(view, request.path.rpartition("/")[2])

@@ -122,18 +122,10 @@ class DatasetView:
         keys = self.dataset.scan("validators").select("pubkey", "validator_index").collect()
         return dict(keys.iter_rows())
 
-    def index_of(self, pubkey: str) -> int | None:
-        """Return the validator index of a public key, or None."""
-        return self.indices.get(pubkey)
-
     @cached_property
     def pubkeys(self) -> dict[int, str]:
         """Return the public key of every validator index."""
         return {index: pubkey for pubkey, index in self.indices.items()}
-
-    def pubkey_of(self, index: int) -> str | None:
-        """Return the public key of a validator index, or None."""
-        return self.pubkeys.get(index)
 
     @cached_property
     def old_attestations(self) -> DrawnAttestations | None:

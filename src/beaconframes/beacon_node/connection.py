@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from beaconframes.beacon_node.amounts.epoch_amounts import AmountSource
-    from beaconframes.beacon_node.capabilities import Capabilities, TableAbility
+    from beaconframes.beacon_node.capabilities import Capabilities
     from beaconframes.calendar import Chain
     from beaconframes.consensus.spec import Spec
     from beaconframes.secret import Secret
@@ -115,19 +115,11 @@ class NodeConnection:
     @property
     def first_epoch(self) -> int:
         """Return the first epoch whose income the node can answer."""
-        return self.find_ability("income_history").oldest_epoch or 0
+        return self.capabilities.find_table("income_history").oldest_epoch or 0
 
     def find_starts(self, tables: Iterable[str]) -> dict[str, int]:
         """Return the first epoch that the node can answer, for each of the *tables* of an index."""
-        return {name: self.find_ability(name).oldest_epoch or 0 for name in tables}
-
-    def find_ability(self, table: str) -> TableAbility:
-        """Return since when the node can answer a *table* of an index, or why not."""
-        return self.capabilities.find_table(table)
-
-    def can_index(self, table: str) -> bool:
-        """Return whether the node can answer a *table* of an index."""
-        return self.find_ability(table).oldest_epoch is not None
+        return {name: self.capabilities.find_table(name).oldest_epoch or 0 for name in tables}
 
     def read_pending_deposits(
         self, slot: int, state_id: int | str = "head"
@@ -220,7 +212,7 @@ class NodeConnection:
         """Return the source of rewards for *validators*; *reader* was opened for the same ones."""
         source = self.find_source(validators)
         if source is None:
-            ability = self.find_ability("income_history")
+            ability = self.capabilities.find_table("income_history")
             raise NotServed(
                 f"the node cannot answer income_history: {ability.reason}",
                 hint="Use another node, or start this one with the flag of its client",

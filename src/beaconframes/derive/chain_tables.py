@@ -37,11 +37,13 @@ class View(Protocol):
     def is_simulated(self) -> bool:
         """Return whether the chain is simulated: a table of events that is missing has no rows."""
 
-    def index_of(self, pubkey: str) -> int | None:
-        """Return the validator index of a public key, or None."""
+    @property
+    def indices(self) -> Mapping[str, int]:
+        """Return the validator index of every public key."""
 
-    def pubkey_of(self, index: int) -> str | None:
-        """Return the public key of a validator index, or None."""
+    @property
+    def pubkeys(self) -> Mapping[int, str]:
+        """Return the public key of every validator index."""
 
     def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return the rows of another table, for results that need several.

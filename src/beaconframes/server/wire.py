@@ -94,7 +94,7 @@ def replace_unknown_pubkeys(identifiers: str, view: View) -> str:
     unknown = {
         item
         for item in items
-        if is_pubkey(item) and view.index_of(f"0x{item.lower().removeprefix('0x')}") is None
+        if is_pubkey(item) and view.indices.get(f"0x{item.lower().removeprefix('0x')}") is None
     }
     if unknown.issuperset(items):
         return identifiers

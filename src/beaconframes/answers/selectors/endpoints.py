@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 def find_changed(parameter: ChangedValidators, fields: Fields, view: View) -> set[int]:
     """Return the validators; raise RequestRefused if any is unknown."""
     _, keys = parse_validators(parameter, fields)
-    if any(view.index_of(key) is None for key in keys):
+    if any(view.indices.get(key) is None for key in keys):
         raise RequestRefused(f"invalid validator argument, pubkey(s) {UNRESOLVED}")
     return find_validators(parameter, fields, view)
 
@@ -59,7 +59,7 @@ def find_changed(parameter: ChangedValidators, fields: Fields, view: View) -> se
 def match_deposits(parameter: DepositValidators, fields: Fields, view: View) -> pl.Expr:
     """Match the deposits of the validators, also of public keys without an index."""
     indices, keys = parse_validators(parameter, fields)
-    resolved = (view.pubkey_of(index) for index in indices)
+    resolved = (view.pubkeys.get(index) for index in indices)
     pubkeys = pl.Series([*keys, *(key for key in resolved if key is not None)], dtype=pl.String)
     return pl.col(parameter.column.name).is_in(pubkeys.implode())
 
@@ -80,7 +80,7 @@ def compute_rows(
         indices, keys = parse_validators(parameter, fields)
     except RequestRefused:
         raise RequestRefused("could not parse validators") from None
-    resolved = (view.index_of(key) for key in keys)
+    resolved = (view.indices.get(key) for key in keys)
     members = {*indices, *(index for index in resolved if index is not None)}
     if not members:
         raise RequestRefused("could not resolve pubkeys to indices")
@@ -165,7 +165,7 @@ def parse_producers(
             f"you are only allowed to query up to max {parameter.addresses_at_most} addresses"
         )
     indices = [
-        view.index_of(f"0x{item.lower().removeprefix('0x')}")
+        view.indices.get(f"0x{item.lower().removeprefix('0x')}")
         if is_pubkey(item)
         else parse_number(item)
         for item in items

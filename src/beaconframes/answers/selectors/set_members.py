@@ -42,7 +42,7 @@ def resolve_identifiers(validator_set: Mapping[str, Any], view: View) -> list[in
     members = []
     for item in items:
         if isinstance(item, str) and is_pubkey(item):
-            index = view.index_of(f"0x{item.lower().removeprefix('0x')}")
+            index = view.indices.get(f"0x{item.lower().removeprefix('0x')}")
             members += [] if index is None else [index]
         elif is_natural(item):
             members.append(item)

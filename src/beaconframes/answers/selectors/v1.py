@@ -54,7 +54,7 @@ def parse_validators(parameter: Identifiers, fields: Fields) -> tuple[list[int],
 def find_validators(parameter: Identifiers, fields: Fields, view: View) -> set[int]:
     """Return the validator indices in a request; raise RequestRefused if all are unknown."""
     indices, pubkeys = parse_validators(parameter, fields)
-    known = {*indices, *(n for key in pubkeys if (n := view.index_of(key)) is not None)}
+    known = {*indices, *(n for key in pubkeys if (n := view.indices.get(key)) is not None)}
     if not known:
         raise RequestRefused(f"invalid validator argument, pubkey(s) {UNRESOLVED}")
     return known

@@ -17,6 +17,7 @@ from beaconframes.beacon_node.chain.reader import CACHED_AMOUNTS
 from beaconframes.consensus.attestation_rewards import AttestationRewards
 from beaconframes.consensus.epoch_moves import compute_transition
 from beaconframes.consensus.participation import BlockParticipation
+from beaconframes.consensus.registry import extend_zeros
 from beaconframes.consensus.slot_income import EpochRegistry, compute_slot_income
 
 if TYPE_CHECKING:
@@ -78,17 +79,17 @@ class StateAmounts:
             indices = chosen = np.array(sorted({v for v in validators if v < count}), np.int64)
         is_slashed = later.slashed & (epoch + 1 < later.withdrawable_epochs)
         is_rewarded = later.is_active(epoch) | is_slashed
-        balances = _extend(replay.balances, count)
-        effective = _extend(replay.effective_balances, count)
+        balances = extend_zeros(replay.balances, count)
+        effective = extend_zeros(replay.effective_balances, count)
         exists = np.arange(count) < len(replay.balances)
         return EpochAmounts(
             epoch=epoch,
             validators=indices,
             is_rewarded=is_rewarded[chosen],
-            source=_extend(rewards.source, count)[chosen],
-            target=_extend(rewards.target, count)[chosen],
-            head=_extend(rewards.head, count)[chosen],
-            inactivity=_extend(rewards.inactivity, count)[chosen],
+            source=extend_zeros(rewards.source, count)[chosen],
+            target=extend_zeros(rewards.target, count)[chosen],
+            head=extend_zeros(rewards.head, count)[chosen],
+            inactivity=extend_zeros(rewards.inactivity, count)[chosen],
             has_balance=exists[chosen],
             balances=balances[chosen],
             effective_balances=effective[chosen],
@@ -99,7 +100,7 @@ class StateAmounts:
                 *(Deposit(last_slot, *row[2:]) for row in transition.deposits),
             ],
             missed={
-                vote: _extend(missed, count)[chosen] for vote, missed in rewards.missed.items()
+                vote: extend_zeros(missed, count)[chosen] for vote, missed in rewards.missed.items()
             },
             proposals_missed=Counter(
                 proposers[slot] for slot in proposers.keys() - messages.keys() - {0}
@@ -182,7 +183,7 @@ class StateAmounts:
                 balances = registry.balances[: registry.count].copy()
         expected = registry.balances
         differs = np.flatnonzero(expected != after.balances)
-        known = _extend(before.balances, len(expected))[differs]
+        known = extend_zeros(before.balances, len(expected))[differs]
         unexplained = Change(
             epoch, differs, after.balances[differs] - known, expected[differs] - known
         )
@@ -226,12 +227,3 @@ def _select(changes: Sequence[Change], chosen: Sequence[int] | None) -> list[Cha
         if len(parts[0]):
             found.append(Change(change.epoch, *parts))
     return found
-
-
-def _extend(values: Ints, count: int) -> Ints:
-    """Return *values* with zeros for the validators that were added later."""
-    if len(values) == count:
-        return values
-    extended = np.zeros(count, values.dtype)
-    extended[: len(values)] = values[:count]
-    return extended

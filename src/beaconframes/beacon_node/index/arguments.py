@@ -115,7 +115,7 @@ def find_epochs(
         if since is None and last_final < first:
             raise UsageError(
                 f"the node can answer epochs from {first} on, and the last final one is "
-                f"{last_final}: {connection.find_ability('income_history').reason}",
+                f"{last_final}: {connection.capabilities.find_table('income_history').reason}",
                 hint="Try again later: a node stores what follows its start",
             )
         until = last_final
@@ -133,7 +133,7 @@ def find_epochs(
             f"epoch {span.last} cannot be indexed yet: the last complete one is {computable}",
             hint="Leave until out to index up to the last final epoch",
         )
-    reason = connection.find_ability("income_history").reason
+    reason = connection.capabilities.find_table("income_history").reason
     if span.last < first:
         raise UsageError(
             f"the node can answer epochs from {first} on, and the last requested one is "
@@ -171,7 +171,8 @@ def choose_tables(connection: NodeConnection, tables: Collection[str] | None) ->
     """Return the tables to write, in order; those of income are always among them."""
     derived = {derivation.table.table_name for derivation in DERIVATIONS}
     if tables is None or tables == ALL_TABLES:
-        return tuple(name for name in INDEXED_TABLES if connection.can_index(name))
+        found = map(connection.capabilities.find_table, INDEXED_TABLES)
+        return tuple(each.table for each in found if each.oldest_epoch is not None)
     if isinstance(tables, str):
         tables = (tables,)
     for name in tables:
@@ -180,7 +181,7 @@ def choose_tables(connection: NodeConnection, tables: Collection[str] | None) ->
                 f"{shorten(name)} is not a table of an index",
                 hint=f"Tables: {', '.join(sorted({*INDEXED_TABLES, *derived, *DEPOSITS}))}",
             )
-        ability = connection.find_ability(name)
+        ability = connection.capabilities.find_table(name)
         if ability.oldest_epoch is None:
             raise UsageError(
                 f"this node cannot answer {name}: {ability.reason}", hint="Leave the table out"

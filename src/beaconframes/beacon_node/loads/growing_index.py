@@ -169,7 +169,7 @@ class GrowingIndex:
     def can_answer(self, table: str) -> bool:
         """Return whether the node can answer a table."""
         if table in INDEXED_TABLES or table in DEPOSITS:
-            return self.node.can_index(table)
+            return self.node.capabilities.find_table(table).oldest_epoch is not None
         return table == UpcomingDuties.table_name
 
     def find_needs(self, endpoint: Endpoint, calls: Sequence[Call]) -> Needs:

@@ -268,13 +268,13 @@ class Refusals:
         of_execution = needs.tables & {*READINGS, *DEPOSITS}
         of_execution |= {self.endpoint.table.table_name} & EXECUTION_TABLES
         for table in [*needs.others, *sorted(of_execution)]:
-            ability = self.node.find_ability(table)
+            ability = self.node.capabilities.find_table(table)
             if ability.oldest_epoch is None:
                 raise self._refuse(
                     f"{name} cannot be answered by a beacon node: {ability.reason}", LIST_HINT
                 )
         for table in needs.indexed:
-            ability = self.node.find_ability(table)
+            ability = self.node.capabilities.find_table(table)
             if ability.oldest_epoch is None:
                 raise self._refuse(f"this node cannot answer {name}: {ability.reason}", LIST_HINT)
 

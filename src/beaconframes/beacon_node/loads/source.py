@@ -21,10 +21,9 @@ from beaconframes.fetch.source import plan_calls
 from beaconframes.intervals import clip_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from beaconframes.answers.view import DatasetView
     from beaconframes.beacon_node.loads.growing_index import GrowingIndex
     from beaconframes.beacon_node.loads.needs import Needs
     from beaconframes.endpoint import Call, ChainHead, Endpoint, Head, Request
@@ -91,18 +90,25 @@ def find_unreconciled(index: GrowingIndex, needs: Needs) -> list[Warning]:
     """Return a warning if balances do not confirm income that a load needs; else nothing."""
     if not needs.tables & {*REWARD_TABLES}:
         return []
-    changes = find_unexplained(index.views.current(), needs.epochs, needs.validators)
-    if changes.is_empty():
+    # They contain income of epochs before.
+    changes = index.views.current().scan(UnexplainedChanges.table_name, UnexplainedChanges.schema())
+    if needs.epochs is not None:
+        later = {each + after for each in needs.epochs for after in range(VERIFIED_LATER + 1)}
+        changes = changes.filter(pl.col("epoch").is_in(sorted(later)))
+    if needs.validators is not None:
+        changes = changes.filter(pl.col("validator_index").is_in(sorted(needs.validators)))
+    found = changes.sort("epoch", "validator_index").collect()
+    if found.is_empty():
         return []
-    first = changes.row(0, named=True)
-    more = f", and {changes.height - 1:,} more" if changes.height > 1 else ""
+    first = found.row(0, named=True)
+    more = f", and {found.height - 1:,} more" if found.height > 1 else ""
     warning = UnreconciledRows(
         f"balances do not confirm these rows: {first['unexplained_gwei']:+,} gwei of validator "
         f"{first['validator_index']} in epoch {first['epoch']} is unexplained{more}",
         hint="Compare with another node; node.coverage() lists the epochs, and strict=True "
         "makes this an error",
     )
-    warning.changes = changes
+    warning.changes = found
     return [warning]
 
 
@@ -139,20 +145,3 @@ def find_unknown_proposers(
     )
     warning.missing = slots.with_columns(pl.lit("unknown proposer").alias(REASON))
     return [warning]
-
-
-def find_unexplained(
-    view: DatasetView, epochs: Collection[int] | None, validators: Collection[int] | None
-) -> pl.DataFrame:
-    """Return the unexplained changes that contain income of *epochs*, by default of all.
-
-    They are those of some *validators*, by default of all.
-    """
-    rows = view.scan(UnexplainedChanges.table_name, UnexplainedChanges.schema())
-    epoch = pl.col("epoch")
-    if epochs is not None:
-        later = {each + after for each in epochs for after in range(VERIFIED_LATER + 1)}
-        rows = rows.filter(epoch.is_in(sorted(later)))
-    if validators is not None:
-        rows = rows.filter(pl.col("validator_index").is_in(sorted(validators)))
-    return rows.sort("epoch", "validator_index").collect()
