@@ -217,7 +217,7 @@ class AnswerBuilder:
     def _join(self, parts: Sequence[tuple[Group, pl.DataFrame]]) -> pl.DataFrame:
         table, chain = self.table, self.view.chain
         if not table.keeps_every_field:
-            return pl.concat([table.empty(), *(rows for _, rows in parts)])
+            return pl.concat([rows for _, rows in parts]) if parts else table.empty()
         # The columns are inferred from the records, whose shape is not published.
         records = RECORDS.get(self.endpoint.name, table)
         with_rows = [(group, rows) for group, rows in parts if not rows.is_empty()]

@@ -212,6 +212,8 @@ def normalize_validators(subject: Any) -> list[str]:
 
 def normalize_validator(item: Any) -> str:
     """Return one validator as the text to send, or raise UsageError."""
+    if type(item) is int and 0 <= item <= LARGEST_INDEX:
+        return str(item)  # As in nearly all long lists.
     if isinstance(item, str):
         if is_pubkey(item):
             return f"0x{item.lower().removeprefix('0x')}"

@@ -97,7 +97,7 @@ def find_missing(
     gaps = [NO_GAPS]
     if subjects is not None:
         for name, values in subjects.values.items():
-            subject_values = series_of(rows, name, values)
+            subject_values = series_of(rows.schema, name, values)
             if subjects.pubkeys:
                 # A validator that was not requested by index was requested by public key.
                 subject_values = pl.concat([subject_values, rows[name].drop_nulls()]).unique()
@@ -259,13 +259,13 @@ def count_keys_without_rows(subjects: RequiredRows, rows: pl.DataFrame) -> int:
     if not subjects.pubkeys:
         return 0
     ((name, indices),) = subjects.values.items()
-    by_key = ~pl.col(name).is_in(series_of(rows, name, indices).implode())
+    by_key = ~pl.col(name).is_in(series_of(rows.schema, name, indices).implode())
     return len(subjects.pubkeys) - rows.filter(by_key)[name].n_unique()
 
 
-def series_of(rows: pl.DataFrame, name: str, values: Iterable[Any]) -> pl.Series:
-    """Return *values* as a series of the type that the column has in *rows*."""
-    return pl.Series(name, list(values), dtype=rows.schema[name])
+def series_of(schema: pl.Schema, name: str, values: Iterable[Any]) -> pl.Series:
+    """Return *values* as a series of the type that the column has in *schema*."""
+    return pl.Series(name, list(values), dtype=schema[name])
 
 
 def drop_unrequested(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.DataFrame:
@@ -282,7 +282,7 @@ def drop_unrequested(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) 
         for name in expected.values
     }
     for selections in expected_by_columns(calls):
-        is_requested = is_expected(rows, selections).fill_null(value=False)
+        is_requested = is_expected(rows.schema, selections).fill_null(value=False)
         name = next(iter(selections[0].values))
         if name in trimmed:
             rows = rows.filter(is_requested)
@@ -334,10 +334,10 @@ def expected_by_columns(calls: list[Call]) -> list[list[ExpectedRows]]:
     return [rows for columns, rows in by_columns.items() if counts[columns] == len(calls)]
 
 
-def is_expected(rows: pl.DataFrame, selections: Sequence[ExpectedRows]) -> pl.Expr:
+def is_expected(schema: pl.Schema, selections: Sequence[ExpectedRows]) -> pl.Expr:
     """Return the expression whether a row is one of *selections*, which have the same columns.
 
-    *rows* have the types of these columns. Ranges are not expanded. A null is in no selection, and
+    *schema* has the types of these columns. Ranges are not expanded. A null is in no selection, and
     stays null: polars skips files by their statistics only without `fill_null`.
     """
     conditions: list[pl.Expr] = []
@@ -352,7 +352,7 @@ def is_expected(rows: pl.DataFrame, selections: Sequence[ExpectedRows]) -> pl.Ex
                 values += requested
         conditions += [pl.col(name).is_between(*ends) for ends in merge_intervals(intervals)]
         if values or not conditions:
-            conditions.append(pl.col(name).is_in(series_of(rows, name, values).implode()))
+            conditions.append(pl.col(name).is_in(series_of(schema, name, values).implode()))
     return reduce(or_, conditions)
 
 

@@ -309,14 +309,13 @@ class MemoryRows:
     def _merge(self) -> pl.DataFrame:
         """Return all rows sorted by key, each once."""
         if len(self._frames) != 1 or not self._is_merged:
-            rows, wide_schema = self._endpoint.table.empty(), self._wide_schema
+            wide_schema = self._wide_schema
             # A frame without rows has no inferred columns.
             with_rows = [frame for frame in self._frames if not frame.is_empty()]
-            self._frames = with_rows or self._frames[:1]
-            if self._frames:
-                rows = pl.concat(
-                    self._frames, how="vertical" if wide_schema is None else "vertical_relaxed"
-                )
+            self._frames = with_rows or self._frames[:1] or [self._endpoint.table.empty()]
+            rows = pl.concat(
+                self._frames, how="vertical" if wide_schema is None else "vertical_relaxed"
+            )
             # Released before the rows are sorted, which needs another copy.
             self._frames, self._wide_schema = [], None
             if rows.height >= MANY_ROWS:

@@ -41,11 +41,11 @@ def resolve_identifiers(validator_set: Mapping[str, Any], view: View) -> list[in
         raise RequestRefused(f"{IDENTIFIERS} must be a list of at least one")
     members = []
     for item in items:
-        if isinstance(item, str) and is_pubkey(item):
+        if is_natural(item):
+            members.append(item)
+        elif isinstance(item, str) and is_pubkey(item):
             index = view.indices.get(f"0x{item.lower().removeprefix('0x')}")
             members += [] if index is None else [index]
-        elif is_natural(item):
-            members.append(item)
         else:
             raise RequestRefused(f"{IDENTIFIERS} has an entry that is neither index nor public key")
     return members
