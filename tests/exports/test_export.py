@@ -283,6 +283,13 @@ def read_sorted(folder, table, key):
     return found.collect().sort(key)
 
 
+@pytest.mark.parametrize("size", [10**9, 10**30])
+def test_too_large_ranges_are_refused_as_by_the_loader(tmp_path, explorer, size):
+    """The check of the loader comes before the numbers are listed in the manifest."""
+    with pytest.raises(UsageError, match="validators has more than 10,000,000 items"):
+        bf.export(bf.load_validators, tmp_path / "out", validators=range(size))
+
+
 def test_loader_without_time_makes_one_file(tmp_path, explorer):
     """A loader without a time range is loaded in one call, and not divided."""
     bf.export(bf.load_validators, tmp_path / "out", validators=range(20))

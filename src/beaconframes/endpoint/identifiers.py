@@ -61,7 +61,7 @@ def iterate_items(subject: Any, argument: str | None = None) -> Iterator[Any]:
             hint='Give the column, such as frame["validator_index"]',
         )
     if isinstance(subject, range) and argument:
-        check_length(argument, subject[: MAX_ITEMS + 1])
+        check_length(argument, subject)
     try:
         items = [subject] if isinstance(subject, str | bytes) else iter(subject)
     except TypeError:  # Also an array of numpy without a dimension.
@@ -116,6 +116,8 @@ def parse_lines(
 
 def check_length(argument: str, items: Sequence[object]) -> None:
     """Refuse a list that would fill the memory."""
+    if isinstance(items, range):  # The length of a very large one is an OverflowError.
+        items = items[: MAX_ITEMS + 1]
     if len(items) > MAX_ITEMS:
         raise UsageError(
             f"{argument} has more than {MAX_ITEMS:,} items", hint="Split it into several calls"

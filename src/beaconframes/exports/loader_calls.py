@@ -15,6 +15,7 @@ import polars as pl
 from beaconframes.active_periods import NATURAL, REASON
 from beaconframes.addresses import is_local_url
 from beaconframes.endpoint.cache_policy import CachePolicy
+from beaconframes.endpoint.identifiers import check_length
 from beaconframes.errors import (
     IntegrityError,
     MissingRows,
@@ -56,6 +57,9 @@ class LoaderCall:
         """
         self.unfinalized = unfinalized
         self.function, self.endpoint, self.explorer = function, endpoint, explorer
+        for name, value in arguments.items():
+            if isinstance(value, range):  # The manifest lists its numbers before they are loaded.
+                check_length(name, value)
         self.arguments = {
             name: value
             for name, value in arguments.items()
