@@ -557,17 +557,27 @@ def test_the_earliest_activation_is_that_of_a_recorded_chain():
     ("sums", "name"),
     [
         (analysis.apr, "whole_days"),
+        (analysis.apr, "apr_on_effective"),
+        (analysis.apr, "attestation_reward_gwei"),
+        (analysis.apr, "index_el_apr"),
+        (analysis.income, "net_income_wei"),
+        (analysis.income, "first_epoch"),
         (analysis.attestation_rates, "votes"),
         (analysis.attestation_effectiveness, "late"),
+        (analysis.attestation_effectiveness, "inverse"),
+        (analysis.attestation_effectiveness, "effectiveness_possible"),
         (analysis.proposal_luck, "slots"),
+        (analysis.proposal_luck, "now"),
         (analysis.sync_luck, "seats"),
         (analysis.performance, "validators"),
         (analysis.problem_totals, "validators"),
+        (analysis.problem_totals, "avoidable_gwei"),
         (analysis.ledger_totals, "validators"),
         (analysis.relay_payments, "blocks"),
         (analysis.daily_rates, "validator_days"),
         (analysis.daily_rates, "index_apr"),
         (analysis.daily_rates, "stake"),
+        (analysis.daily_rates, "index_reward"),
         (analysis.daily_votes, "votes"),
         (analysis.daily_sync, "signed"),
     ],
@@ -581,5 +591,12 @@ def test_a_group_cannot_be_named_like_a_sum(sums, name):
     ]
     frames = [pl.DataFrame({name: [1]})] * len(needed)
 
-    with pytest.raises(UsageError, match=f"by='{name}' is a column of the result itself"):
+    with pytest.raises(UsageError, match=f"by='{name}' is a column that the function computes"):
         sums(*frames, by=name)
+
+
+@pytest.mark.parametrize("by", [None, 5, [1]])
+def test_groups_are_names_of_columns(by):
+    """Another value of *by* is refused with the value, and with what it can be."""
+    with pytest.raises(UsageError, match=r"(?s)by=.* is not a column.*by=\(\) is all rows"):
+        analysis.ledger_totals(pl.DataFrame({"date": []}), by=by)

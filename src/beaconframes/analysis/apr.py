@@ -16,12 +16,13 @@ from beaconframes.analysis.engines import (
     sort_rows,
 )
 from beaconframes.analysis.execution_income import (
+    BASIS,
     FEES,
     PRIORITY_FEES,
     build_basis,
     open_income,
 )
-from beaconframes.analysis.income_columns import AMOUNTS, IS_COMPLETE, mark_parts, sum_gwei
+from beaconframes.analysis.income_columns import AMOUNTS, IS_COMPLETE, PARTS, mark_parts, sum_gwei
 from beaconframes.frames import check_choice, drop_missing, map_rows
 from beaconframes.progress import show_elapsed
 
@@ -45,6 +46,14 @@ _GWEI_32_ETH = 32e9
 _EXACT = ["validator_epochs", "whole_days", "consensus_income_gwei", "execution_income_wei"]
 _WHOLE = ["cl_whole", "el_whole", "stake_whole"]
 _INDEXED = [f"{layer}indexed" for layer in _LAYERS]
+_DAY_SUMS = ["epochs", "cl", "el_wei", "el_index_wei", "stake_gwei", "first_stake_gwei"]
+_METHODS = ["on_32_eth", "on_effective", "as_index"]
+_RATES = [
+    *(f"{layer}apr_{method}" for layer in _LAYERS for method in _METHODS),
+    *(f"index_{layer}apr" for layer in _LAYERS),
+    *(f"{layer}difference_bp" for layer in _LAYERS),
+]
+_COMPUTED = {"day", "stake", *_EXACT, *_WHOLE, *_INDEXED, *_DAY_SUMS, *_RATES, BASIS}
 
 
 @show_elapsed
@@ -108,7 +117,7 @@ def apr(
         for Dask.
     """
     check_choice("every", every, get_args(Every))
-    groups = list_columns(by, {"day", "whole_days", "validator_epochs", *AMOUNTS})
+    groups = list_columns(by, {*_COMPUTED, *PARTS, *AMOUNTS})
     columns = list(dict.fromkeys([*_KEYS, *groups]))
     income_rows = open_income(income, [*columns, "time", *AMOUNTS], blocks, groups)
     balance_rows = open_frame_like(
@@ -189,7 +198,7 @@ def sum_validator_days(rows: Lazy, groups: list[str], length: int) -> Lazy:
     return aggregate(
         rows.filter(~nw.col("cl").is_null()),
         list(dict.fromkeys(["day", "validator_index", *groups])),
-        ["epochs", "cl", "el_wei", "el_index_wei", "stake_gwei", "first_stake_gwei"],
+        _DAY_SUMS,
         lambda part: _add_days(part, length),
     )
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _DUTY_COLUMNS = ["validator_index", "epoch", "attester_slot", "inclusion_slot", "status"]
 _COUNTS = ["duties", "included", "missed", "late", "distance"]
+_SHARES = {"inverse": "effectiveness", "possible": "effectiveness_possible"}
 
 
 @show_elapsed
@@ -68,7 +69,7 @@ def attestation_effectiveness(
         distance from the first slot that had a block instead; for slots missing in *blocks* it
         counts the distance from the next slot. Sorted, except for Dask.
     """
-    groups = list_columns(by, [*_COUNTS, "mean_distance", "effectiveness"])
+    groups = list_columns(by, [*_COUNTS, "mean_distance", *_SHARES, *_SHARES.values()])
     rows = _select_settled_duties(attestations, [*_DUTY_COLUMNS, *groups], until)
     names = ["inverse"]
     if blocks is not None:
@@ -154,13 +155,12 @@ def _add_counts(rows: Lazy, columns: list[str]) -> Lazy:
 
 
 def _compute_rates(sums: Lazy, groups: list[str], names: list[str]) -> Lazy:
-    shares = {"inverse": "effectiveness", "possible": "effectiveness_possible"}
     mean_distance = nw.when(nw.col("included") > 0).then(nw.col("distance") / nw.col("included"))
     return sums.select(
         *groups,
         *_COUNTS[:-1],
         mean_distance.alias("mean_distance"),
-        *((nw.col(name) / nw.col("duties")).alias(shares[name]) for name in names),
+        *((nw.col(name) / nw.col("duties")).alias(_SHARES[name]) for name in names),
     )
 
 

@@ -77,7 +77,7 @@ def daily_rates(
         computes eagerly.
     """
     check_choice("every", every, get_args(Every))
-    groups = list_columns(by, {*_SUMS, *_AMOUNTS, *_RATES, *_INDEX})
+    groups = list_columns(by, {*_SUMS, *_AMOUNTS, *_RATES, *_INDEX, "index_reward", "is_compared"})
     needed = ["day"] if validators is None else ["day", "validator_index"]
     columns = list(dict.fromkeys([*needed, *groups, "effective_balance_gwei", *_AMOUNTS]))
     check_distinct(daily, ["validator_index", "day"], groups, loader="daily_income")

@@ -6,6 +6,7 @@ polars, DuckDB, Dask or PySpark. On every engine, sums of amounts are exact or a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import narwhals.stable.v2 as nw
@@ -294,15 +295,20 @@ def check_level(level: Any) -> None:
 def list_columns(by: str | Sequence[str], taken: Collection[str] = ()) -> list[str]:
     """Return the group columns as a list.
 
-    Raise a `UsageError` for one of *taken*, the columns that the result has itself.
+    Raise a `UsageError` for one of *taken*, the columns that the function computes.
     """
-    groups = [by] if isinstance(by, str) else list(by)
+    groups: Any = [by] if isinstance(by, str) else by
+    if not (isinstance(groups, Iterable) and all(isinstance(name, str) for name in groups)):
+        raise UsageError(
+            f"by={by!r} is not a column, or a list of columns",
+            hint="Pass names of columns of the frame; by=() is all rows together.",
+        )
     if twice := set(taken) & set(groups):
         raise UsageError(
-            f"by={min(twice)!r} is a column of the result itself",
-            hint="Rename that column of the frame first.",
+            f"by={min(twice)!r} is a column that the function computes itself",
+            hint="Group by another column, or rename that column of the frame first.",
         )
-    return groups
+    return [*groups]
 
 
 def sum_by(

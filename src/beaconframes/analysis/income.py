@@ -45,7 +45,9 @@ Every = Literal["epoch", "day", "week", "month", "year", "all"]
 Day = Literal["utc", "beacon"]
 
 _COLUMNS = ["epoch", "time", "proposals_missed", *AMOUNTS]
-RESULT = {"date", "day", "week", "validator_epochs", *_COLUMNS, *PARTS, BASIS}
+_TOTALS = ["consensus_income_gwei", "execution_income_wei", "net_income_wei"]
+_UNIT_COLUMNS = ["date", "day", "week", "first_epoch", "last_epoch", "epochs", "complete"]
+RESULT = {"validator_epochs", *_UNIT_COLUMNS, *_COLUMNS, *PARTS, *_TOTALS, BASIS}
 """Columns of the result that a group column cannot be named like."""
 _NEXT = {"day": "1d", "week": "1w", "month": "1mo", "year": "1y"}
 
@@ -198,9 +200,7 @@ def _add_totals(
         *groups,
         *counts,
         *PARTS,
-        "consensus_income_gwei",
-        "execution_income_wei",
-        "net_income_wei",
+        *_TOTALS,
         "proposals_missed",
         BASIS,
     )

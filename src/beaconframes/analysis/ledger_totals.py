@@ -55,8 +55,10 @@ def ledger_totals(ledger: IntoFrameT, *, by: str | Sequence[str] = "date") -> In
     """
     groups = list_columns(by, {"validators", "days_without_price"})
     source, amounts, values = _open(ledger, ["validator_index", *groups])
+    amounts = [name for name in amounts if name != _BALANCE]
+    list_columns(groups, {*amounts, *values})
     check_distinct(ledger, KEYS, groups, loader="analysis.ledger")
-    totals = [_sum_amount(name) for name in amounts if name != _BALANCE]
+    totals = [_sum_amount(name) for name in amounts]
     has_basis = BASIS in list_column_names(ledger) and BASIS not in groups
     totals += [pl.col(BASIS).max()] if has_basis else []
     totals += [_sum_values(name) for name in values] + _count_days_without_price(values)

@@ -97,7 +97,8 @@ def proposal_luck(
         next proposal at the balances of the last epoch. Null where no proposal is expected.
     """
     check_level(level)
-    groups = list_columns(by, ["slots", "expected", "drawn", *_OUTCOMES, *_CHANCE, "days_to_next"])
+    taken = ["slots", "expected", "now", "drawn", *_OUTCOMES, *_CHANCE, "days_to_next"]
+    groups = list_columns(by, taken)
     rows, source = _open_shares(balances, epochs, validators, groups)
     clock = resolve_chain(chain, (balances, "epoch"), (epochs, "epoch"))
     rows = rows.join(move_to_engine(_count_proposals(proposals), rows), on=_KEYS, how="left")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrameT
 
 _COLUMNS = ["kind", "validator_index", "validators", "cost_gwei", "avoidable"]
+_LOST = ["lost_gwei", "avoidable_gwei", "unavoidable_gwei", "unknown_gwei"]
 
 
 @show_elapsed
@@ -46,7 +47,7 @@ def problem_totals(problems: IntoFrameT, *, by: str | Sequence[str] = "kind") ->
         never has one. By validator, rows about several validators are left out. This computes
         eagerly.
     """
-    groups = list_columns(by, {"problems", "validators", "lost_gwei", "cost_unknown"})
+    groups = list_columns(by, {"problems", "validators", *_LOST, "cost_unknown"})
     source = open_frame(
         problems, list(dict.fromkeys([*_COLUMNS, *groups])), loader="analysis.problems"
     )
