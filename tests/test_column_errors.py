@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from functools import reduce
+from pathlib import Path
+
 import polars as pl
 import pytest
 from click.testing import CliRunner
@@ -184,3 +188,16 @@ def test_a_frame_instead_of_a_loader_is_one_short_line():
     text = read_error(bf.describe, INCOME)
 
     assert text.startswith("an object of type DataFrame is not a loader. ")
+
+
+def test_every_function_named_in_an_error_exists():
+    """The argument *loader* of a check is a name that users can call: bf.analysis.daily_income."""
+    sources = (path.read_text("utf-8") for path in Path(bf.__file__).parent.rglob("*.py"))
+    named = {name for source in sources for name in re.findall(r'\bloader="([\w.]+)"', source)}
+
+    assert len(named) > 20
+    assert [] == [name for name in sorted(named) if not callable(_find_public(name))]
+
+
+def _find_public(name):
+    return reduce(lambda owner, part: getattr(owner, part, None), name.split("."), bf)

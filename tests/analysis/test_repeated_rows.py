@@ -104,6 +104,8 @@ PAID_V2 = pl.DataFrame(
 DEPOSITED = pl.DataFrame(
     {"block_slot": [9], "block_root": ["0xa"], "block_index": [0], "amount_gwei": [3]}
 ).with_columns(validator_index=7)
+PAID_IN_SLOTS = pl.DataFrame({"slot": [32], "validator_index": [7], "amount_gwei": [3]})
+MOVED = pl.DataFrame({"source_index": [7], "target_index": [8], "epoch": [1], "amount_gwei": [3]})
 PLANNED = pl.DataFrame({"duty": ["proposal"], "slot": [9], "validator_index": [1]})
 
 
@@ -162,6 +164,12 @@ def twice(frame):
             BALANCES, LATE, withdrawals=twice(PAID_V2)
         ),
         "changes, deposits": lambda: analysis.reconcile(BALANCES, LATE, deposits=twice(DEPOSITED)),
+        "changes, income by slot": lambda: analysis.reconcile(
+            BALANCES, LATE, slot_income=twice(PAID_IN_SLOTS)
+        ),
+        "changes, consolidations": lambda: analysis.reconcile(
+            BALANCES, LATE, consolidations=twice(MOVED)
+        ),
         "tax rows": lambda: analysis.tax_rows(twice(BOOK), "koinly"),
         "totals of a ledger": lambda: analysis.ledger_totals(twice(BOOK)),
         "years of a ledger": lambda: analysis.yearly_totals(twice(BOOK)),

@@ -544,3 +544,9 @@ def test_of_two_creations_at_once_one_succeeds(tmp_path, monkeypatch):
         Dataset.create(tmp_path / "data", meta=META)
 
     assert rows(0, 3).equals(Dataset.open(tmp_path / "data").scan("income").collect())
+
+
+def test_the_class_does_not_open_a_folder():
+    """A text is refused with the call that opens it; the class itself would read no format."""
+    with pytest.raises(UsageError, match=r"Call Dataset\.open\('mychain'\)"):
+        Dataset("mychain")

@@ -80,8 +80,8 @@ def daily_rates(
     groups = list_columns(by, {*_SUMS, *_AMOUNTS, *_RATES, *_INDEX, "index_reward", "is_compared"})
     needed = ["day"] if validators is None else ["day", "validator_index"]
     columns = list(dict.fromkeys([*needed, *groups, "effective_balance_gwei", *_AMOUNTS]))
-    check_distinct(daily, ["validator_index", "day"], groups, loader="daily_income")
-    source = open_frame(daily, columns, loader="daily_income")
+    check_distinct(daily, ["validator_index", "day"], groups, loader="analysis.daily_income")
+    source = open_frame(daily, columns, loader="analysis.daily_income")
     rows = collect(source).with_columns(share=pl.lit(1.0))
     if validators is not None:
         length = resolve_chain(chain, (daily, "day")).epochs_per_day

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.engines import open_frame
+from beaconframes.analysis.engines import check_distinct, open_frame
 from beaconframes.analysis.events import read_amounts
 from beaconframes.frames import collect, drop_missing, list_column_names
 
@@ -26,6 +26,8 @@ TRANSFERS = ("deposit", "switch_to_compounding", "withdrawal")
 """Kinds of rows in the slot income of an index that are not income."""
 
 _KEYS = ["validator_index", "epoch"]
+_SLOT_KEYS = ["validator_index", "slot"]
+_SLOT_INCOME = "v2.load_slot_sync_committee_duties"
 _PROPOSED = ("proposed", "success")
 
 
@@ -44,11 +46,14 @@ def read_first_slot_income(slot_income: IntoFrame, chain: Chain) -> FirstSlotInc
     A frame with a column ``kind`` is the table of an index, which also has deposits, withdrawals
     and switches to compounding credentials. These are not income.
     """
-    is_index = "kind" in list_column_names(slot_income)
+    names = list_column_names(slot_income)
+    # A validator may have several amounts in a slot, but a row that is equal in all is repeated.
+    check_distinct(slot_income, _SLOT_KEYS, names, loader=_SLOT_INCOME)
+    is_index = "kind" in names
     if is_index:
         is_income = ~nw.col("kind").is_in(TRANSFERS)
         slot_income = nw.from_native(slot_income).filter(is_income).to_native()
-    rows = read_amounts(slot_income, ["slot"], loader="v2.load_slot_sync_committee_duties")
+    rows = read_amounts(slot_income, ["slot"], loader=_SLOT_INCOME)
     last_epoch = None
     if is_index:
         last_epoch = int(rows["slot"].max() or 0) // chain.slots_per_epoch  # type: ignore[arg-type]

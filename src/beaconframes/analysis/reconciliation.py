@@ -295,6 +295,9 @@ def _read_transfers(
             tables.append(rows.rename({"amount_gwei": name}))
     if consolidations is not None:
         _check_consolidations(consolidations)
+        names = list_column_names(consolidations)
+        keys = ["source_index", "target_index", *(n for n in ("slot", "epoch") if n in names)]
+        check_distinct(consolidations, keys, names, loader="analysis.reconcile")
         amount = pl.col("amount_gwei").alias("consolidations_gwei")
         for subject, change in (("source_index", -amount), ("target_index", amount)):
             rows = select_event_amounts(

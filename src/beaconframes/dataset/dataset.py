@@ -56,6 +56,11 @@ class Dataset(MaintainedTables):
     _damage_hint: ClassVar = "Run mend() to remove the damaged rows"
 
     def __init__(self, path: Path) -> None:
+        if not isinstance(path, Path):
+            raise UsageError(
+                f"Dataset({path!r}) is not the way to open a folder",
+                hint=f"Call Dataset.open({path!r}), or Dataset.create(...) for a new one",
+            )
         self.path = path
         self._cleaned = False
         self._verified: dict[str, tuple[int, ...]] = {}
