@@ -241,6 +241,31 @@ def test_loaded_balances_reconcile_with_loaded_income(run, chain):
     assert {0} == {row["unexplained_gwei"] for row in rows}
 
 
+@pytest.mark.parametrize(
+    ("bounds", "epochs"),
+    [
+        (("--since", "-9", "--until", "-2"), range(459, 467)),
+        (("--since", "-9", "--until", "latest"), range(459, 468)),
+    ],
+)
+def test_relative_bounds_count_from_one_head(run, chain, monkeypatch, bounds, epochs):
+    """An income history ends with the final epoch, 467, and balances with the head, 469."""
+    with bf.open(chain.path) as opened:
+        assert (469, 467) == tuple(
+            opened.chain_head.latest("epoch", finalized=final) for final in (False, True)
+        )
+    ranges = []
+
+    def read(frames):
+        return {name: rows["epoch"].unique().sort().to_list() for name, rows in frames.items()}
+
+    monkeypatch.setattr(analyse, "print_left_out", lambda _, frames: ranges.append(read(frames)))
+    ended = run("attestation-losses", "--validators", "1-20", *bounds, "--dataset", chain.path)
+
+    assert ended.exit_code == 0, ended.stderr
+    assert [{"income": [*epochs], "balances": [*epochs]}] == ranges
+
+
 def test_frames_of_days_and_of_states_set_the_range(run, chain):
     """Proposals are loaded for the days of the statistics, committees of the current period."""
     luck = run(

@@ -13,6 +13,7 @@ from beaconframes.cli.analyses import RANGE, Analysis, get_function, list_analys
 from beaconframes.cli.analysis_frames import (
     build_call,
     build_empty,
+    count_from_one_head,
     find_validators,
     parse_inputs,
     read_frame,
@@ -86,6 +87,7 @@ def build_command(name: str) -> click.Command:
             empty = build_empty(analysis, frames, absent)
             chosen.select(compute(analysis, empty, arguments, step, "mainnet"))
             with connection.open_explorer(values) as explorer:
+                given |= count_from_one_head(analysis, given, absent, explorer)
                 for frame in absent:
                     call = build_call(analysis, frame, given, frames, explorer)
                     loader = chart_input.require_loader(analysis.loaders[frame])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from beaconframes.cli import chart_input
 from beaconframes.cli.analyses import RANGE, SUBJECTS
 from beaconframes.cli.loader_options import list_arguments
 from beaconframes.errors import UsageError
+from beaconframes.time_range import is_relative, resolve_bound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +37,33 @@ def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:
             )
         files[frame] = Path(file)
     return files
+
+
+def count_from_one_head(
+    analysis: Analysis, given: Mapping[str, Any], absent: Sequence[str], explorer: Explorer
+) -> dict[str, int]:
+    """Return the relative bounds of *given* as epochs: loaders would count from different heads.
+
+    With an income history, all count from the latest finalized epoch, as its loader does.
+    """
+    loaders = [analysis.loaders[frame] for frame in absent]
+    if "day" in chart_input.schema_of(analysis.loaders[analysis.first]):
+        return {}
+    head, is_final = explorer.chain_head, "income-history" in loaders
+
+    @cache
+    def latest() -> int:
+        return head.latest("epoch", finalized=is_final)
+
+    def count(key: Any, value: Any) -> int:
+        epoch = resolve_bound(key, value, "epoch", explorer.chain, latest, head.read_present)
+        return min(epoch, latest()) if key == "until" else epoch
+
+    return {
+        key: count(key, given[key])
+        for key in RANGE
+        if given.get(key) not in (None, "finalized") and is_relative(given[key])
+    }
 
 
 def build_call(
