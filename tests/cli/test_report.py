@@ -92,7 +92,9 @@ def test_frames_as_json_of_groups_with_prices(run, tmp_path):
 
     result = run(*files, "--price", "eur", *RANGE, "--json")
 
-    frames = json.loads(result.output)["frames"]
+    printed = json.loads(result.output)
+    assert (True, [], []) == tuple(printed[name] for name in ("complete", "missing", "warnings"))
+    frames = printed["frames"]
     assert ["A", "B"] == [row["group"] for row in frames["validators"]]
     assert "eur" == frames["summary"][0]["currency"]
     assert "2500.00000000" == frames["value"][0]["eur"]
@@ -112,7 +114,9 @@ def test_files_saved_by_excel_are_read(run, tmp_path):
 
     result = run(*files, "--prices", f"{tmp_path}/prices.csv", "--price", "eur", *RANGE, "--json")
 
-    frames = json.loads(result.output)["frames"]
+    printed = json.loads(result.output)
+    assert (True, [], []) == tuple(printed[name] for name in ("complete", "missing", "warnings"))
+    frames = printed["frames"]
     assert [(3, "A"), (5, "B")] == [
         (row["validator_index"], row["group"]) for row in frames["validators"]
     ]
@@ -229,7 +233,8 @@ def test_the_report_of_a_spent_quota_is_written(run, monkeypatch):
 
     result = run("3", *RANGE, "--json")
 
-    assert (5, '{"frames": {}}\n') == (result.exit_code, result.stdout)
+    printed = {"complete": False, "warnings": [], "missing": [], "frames": {}}
+    assert (5, printed) == (result.exit_code, json.loads(result.stdout))
     assert "the monthly quota is spent" in result.stderr
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from beaconframes.cli import output
 from beaconframes.cli.argument_texts import is_file, parse_list
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.from_signature import command, list_arguments
-from beaconframes.cli.rendering import list_lines, print_result
+from beaconframes.cli.rendering import list_lines, print_json, print_result
 from beaconframes.cli.runner import current_state
 from beaconframes.errors import QuotaSpent, UsageError
 from beaconframes.reports import report as make_report
@@ -82,6 +83,7 @@ def report(
             write(make_report(**arguments, explorer=explorer))
         except QuotaSpent as error:
             if error.report is not None:
+                current_state().incomplete = True
                 write(error.report)
             raise
 
@@ -129,7 +131,8 @@ def write_report(made: Report, out: Path | None, requests: int, *, overwrite: bo
         facts = {"validators": made.frames["summary"]["validators"][0], "requests": requests}
         output.report_file(out, facts)
     elif current_state().as_json:
-        click.echo(made.to_json())
+        facts = output.completeness_facts(current_state())
+        print_json({**facts, **json.loads(made.to_json())})
     else:
         for line in made.summarize():
             click.echo(line)
