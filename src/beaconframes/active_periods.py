@@ -26,6 +26,8 @@ NOT_CHECKED = "not returned, and max_requests left no request to check the valid
 NOT_STORED = "not stored"
 NOT_IN_DATASET = "not in the dataset"
 NO_LONGER_SERVED = "no longer in the window of the service"
+END_OF_BALANCE = ["slashed", "withdrawable_epoch"]
+"""The columns that show how long a slashed validator has penalties."""
 NATURAL = (EXITED, NOT_ACTIVE_YET)
 """The reasons for which rows cannot exist."""
 

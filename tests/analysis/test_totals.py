@@ -345,6 +345,32 @@ def test_daily_rates_compare_only_whole_days_with_the_index(every):
     assert [0.0365, 0.03, 65] == pytest.approx(found)
 
 
+def test_daily_rates_count_a_slashed_validator_while_it_has_penalties():
+    """Validator 2 has an income row in 90 epochs of day 3, as in `apr`: 45 are after its exit.
+
+    The consensus specification penalizes it while the next epoch is not withdrawable.
+    """
+    earned, lost = ({"end_balance_gwei": 32 * ETH + n} for n in (3_200_000, -(10**9)))
+    days = analysis.daily_income(stats((1, earned), (2, lost)), NO_BLOCKS)
+    periods = pl.DataFrame(
+        {
+            "validator_index": [1, 2],
+            "activation_epoch": [0, 0],
+            "exit_epoch": [None, 3 * 225 + 45],
+            "withdrawable_epoch": [None, 3 * 225 + 91],
+            "slashed": [False, True],
+        }
+    )
+
+    for every in ("day", "all"):
+        row = analysis.daily_rates(
+            days, every=every, validators=periods, chain="mainnet"
+        ).row(0, named=True)  # fmt: skip
+        assert 1.4 == pytest.approx(row["validator_days"])
+        rate = 365 * (3_200_000 - 10**9) / (1.4 * 32 * ETH)
+        assert [rate, 0.0365] == pytest.approx([row["apr_on_effective"], row["apr_as_index"]])
+
+
 def test_sync_income_of_each_validator():
     duties = history(
         (1, 5, {"sync_committee_reward_gwei": 900, "sync_committee_penalty_gwei": 100}),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.active_periods import Lifetime, end_epoch
+from beaconframes.active_periods import END_OF_BALANCE, Lifetime, end_epoch
 from beaconframes.analysis.aggregation import aggregate
 from beaconframes.analysis.engines import (
     find_range,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _KEYS = ["validator_index", "epoch"]
 _ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
-_END_OF_BALANCE = ["slashed", "withdrawable_epoch"]
 _LIFETIMES = {"balance_gwei": Lifetime.BALANCE, "attester_slot": Lifetime.DUTIES}
 """The rule of a table, by a column that only this table has; income is the other table."""
 _MARKS = ["requested", "present", "active"]
@@ -69,9 +68,9 @@ def completeness(
     """
     rows = drop_missing(open_frame(frame, _KEYS, loader="load_income_history"), _KEYS)
     names = list_column_names(validators)
-    columns = [*_ACTIVE_PERIOD, *(name for name in _END_OF_BALANCE if name in names)]
+    columns = [*_ACTIVE_PERIOD, *(name for name in END_OF_BALANCE if name in names)]
     active_periods = open_frame_like(validators, columns, loader="load_validators", like=rows)
-    has_end = len(columns) == len(_ACTIVE_PERIOD) + len(_END_OF_BALANCE)
+    has_end = len(columns) == len(_ACTIVE_PERIOD) + len(END_OF_BALANCE)
     own = list_column_names(frame)
     lifetimes = (rule for name, rule in _LIFETIMES.items() if name in own)
     lifetime = next(lifetimes, Lifetime.PENALTIES) if has_end else Lifetime.DUTIES

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import polars as pl
 
+from beaconframes.active_periods import END_OF_BALANCE, Lifetime, end_epoch
 from beaconframes.analysis.aggregation import sum_known
 from beaconframes.analysis.daily_rewards import ACTIVE_PERIOD, add_active_epochs
 from beaconframes.analysis.engines import (
@@ -16,7 +17,7 @@ from beaconframes.analysis.engines import (
     return_table,
     sum_by,
 )
-from beaconframes.frames import check_choice, collect, select_columns
+from beaconframes.frames import check_choice, collect, list_column_names, select_columns
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ Every = Literal["day", "all"]
 _AMOUNTS = ["consensus_income_gwei", "execution_income_wei", "priority_fees_wei"]
 _RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index"]
 _COMPARED = ["compared_consensus", "compared_fees", "compared_stake"]
-_SUMS = ["share", "validator_days", "execution", "stake", *_COMPARED]
+_SUMS = ["share", "is_whole", "validator_days", "execution", "stake", *_COMPARED]
 _INDEX = ["index_apr", "difference_bp"]
 _WEI_PER_GWEI = 10**9
 
@@ -58,8 +59,9 @@ def daily_rates(
         Frame of `load_yield_index`. It adds ``index_apr`` and ``difference_bp``, as in `apr`.
     validators
         Frame of `load_validators`. With it, a day counts in the ratio of the epochs in which its
-        validator is active. Days of a validator that is not in it are whole ones. Income counts
-        also outside of these epochs, such as penalties of a slashed validator. ``apr_as_index``
+        validator has income, as in `apr`: those in which it is active, and with the columns
+        ``slashed`` and ``withdrawable_epoch`` those in which a slashed validator has penalties
+        after its exit. Days of a validator that is not in it are whole ones. ``apr_as_index``
         counts only validators that were active the whole day, as the index does.
     every
         ``"day"``, or ``"all"`` for one row.
@@ -82,10 +84,10 @@ def daily_rates(
     columns = list(dict.fromkeys([*needed, *groups, "effective_balance_gwei", *_AMOUNTS]))
     check_distinct(daily, ["validator_index", "day"], groups, loader="analysis.daily_income")
     source = open_frame(daily, columns, loader="analysis.daily_income")
-    rows = collect(source).with_columns(share=pl.lit(1.0))
+    rows = collect(source).with_columns(share=pl.lit(1.0), is_whole=pl.lit(value=True))
     if validators is not None:
         length = resolve_chain(chain, (daily, "day")).epochs_per_day
-        rows = rows.with_columns(share=_find_active_shares(rows, validators, length))
+        rows = rows.with_columns(_find_shares(rows, validators, length))
     rows = _sum_days(rows, groups)
     if index is None:
         rows = rows.with_columns(
@@ -121,21 +123,29 @@ def daily_rates(
     return return_table(rows.select(columns), source, daily)
 
 
-def _find_active_shares(rows: pl.DataFrame, validators: IntoFrame, length: int) -> pl.Series:
-    """Return the part of its day in which the validator of each row is active."""
+def _find_shares(rows: pl.DataFrame, validators: IntoFrame, length: int) -> list[pl.Series]:
+    """Return the part of its day in which a validator has income, and if it is active all day."""
     check_distinct(validators, ["validator_index"], loader="load_validators")
-    periods = collect(select_columns(validators, ACTIVE_PERIOD, loader="load_validators"))
+    columns = [*ACTIVE_PERIOD, *(n for n in END_OF_BALANCE if n in list_column_names(validators))]
+    periods = collect(select_columns(validators, columns, loader="load_validators"))
     # Indices of pandas may be floats, and the epochs of a period may be groups.
     index = pl.col("validator_index").cast(pl.Int64)
-    keys = rows.select(index, "day")
-    active = add_active_epochs(keys.unique(), periods.with_columns(index), length)
-    found = keys.join(active, on=["validator_index", "day"], how="left", maintain_order="left")
-    return found["active_epochs"].fill_null(length) / length
+    periods, keys = periods.with_columns(index), rows.select(index, "day")
+
+    def find_share(periods: pl.DataFrame) -> pl.Series:
+        active = add_active_epochs(keys.unique(), periods, length)
+        found = keys.join(active, on=["validator_index", "day"], how="left", maintain_order="left")
+        return found["active_epochs"].fill_null(length) / length
+
+    active = find_share(periods)
+    if len(columns) == len(ACTIVE_PERIOD) + len(END_OF_BALANCE):
+        periods = periods.with_columns(exit_epoch=end_epoch(Lifetime.PENALTIES, pl))
+    return [find_share(periods).alias("share"), (active == 1).alias("is_whole")]
 
 
 def _sum_days(rows: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
     """Return amounts and stakes, one row per group and day; those of whole days are compared."""
-    is_whole, stake = pl.col("share") == 1, pl.col("effective_balance_gwei")
+    is_whole, stake = pl.col("is_whole"), pl.col("effective_balance_gwei")
     execution, fees = (pl.col(name).cast(pl.Int128) for name in _AMOUNTS[1:])
     return (
         rows.filter(stake > 0)
