@@ -171,6 +171,16 @@ def test_penalties_after_the_exit_are_no_votes():
     assert in_wei(rewards * (FULL - 1)) == pytest.approx(row["average_missed_wei"], abs=10**9)
 
 
+def test_the_unknown_cost_of_a_slashing_leaves_its_part_unknown():
+    """Daily statistics do not have the penalty: what is known of the sum would be too low."""
+    ends = {"slashed": True, "exit_epoch": FIRST + 500, "withdrawable_epoch": FIRST + 9000}
+
+    (row,) = compare(BY_DAY, active=validators({}, ends)).rows(named=True)
+
+    assert (None, 0) == (row["missed_avoidable_wei"], row["missed_unavoidable_wei"])
+    assert row["difference_wei"] == sum(row[part] for part in PARTS if row[part] is not None)
+
+
 def test_balances_without_an_income_are_not_compared():
     """Average validators would earn for the epochs in which the income is unknown."""
     is_known = pl.col("validator_index") == 1

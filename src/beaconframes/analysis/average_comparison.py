@@ -62,10 +62,11 @@ PARTS = (
 )
 """The parts of the difference, which add up to it."""
 _COSTS = {
-    "missed_avoidable_wei": "avoidable_gwei",
-    "missed_unavoidable_wei": "unavoidable_gwei",
-    "missed_unknown_wei": "unknown_gwei",
+    "missed_avoidable_wei": True,
+    "missed_unavoidable_wei": False,
+    "missed_unknown_wei": None,
 }
+"""The problems whose costs are a part, by whether they are avoidable."""
 _TOTALS = ("earned_wei", "average_wei", "difference_wei")
 _INDEX = ["day", "consensus_rewards_sum_wei", "tx_fees_sum_wei", "effective_balances_sum_wei"]
 _BLOCK = ["slot", "epoch", "status", "proposer_index"]
@@ -134,7 +135,7 @@ def compare_with_average(
         which add up to it:
 
         - ``missed_avoidable_wei``, ``missed_unavoidable_wei`` and ``missed_unknown_wei``: the costs
-          of *problems*, negative.
+          of *problems*, negative; unknown if the cost of one of them is.
         - ``average_missed_wei``: what average validators missed, too. The network would earn more
           in the ratio of full votes to its own votes, 54 of 64 parts of its consensus rewards.
           With *stats*, the ratio is that of days on which a validator had no other duty; null if
@@ -161,8 +162,10 @@ def compare_with_average(
         raise UsageError("income and stats are missing", hint="Pass income and balances, or stats.")
     days = own.days.join(_count_proposals(proposals, clock), on="day", how="left")
     days = _add_index(days.with_columns(pl.col("drawn", "proposed").fill_null(0)), index)
-    totals = to_polars(problem_totals(problems, by=())).row(0, named=True)
-    rows = _compare(days.rows(named=True), own.full_votes, totals, clock)
+    totals = to_polars(problem_totals(problems, by="avoidable")).rows(named=True)
+    # A sum without the cost of one problem, such as a slashing without an income history, is low.
+    costs = {row["avoidable"]: None if row["cost_unknown"] else row["lost_gwei"] for row in totals}
+    rows = _compare(days.rows(named=True), own.full_votes, costs, clock)
     schema: dict[str, Any] = dict.fromkeys([*_TOTALS, *PARTS, "builder_payments_wei"], _WEI)
     schema |= {"days": pl.Int64, "days_estimated": pl.Int64, "consensus_only": pl.Boolean}
     return return_table(pl.DataFrame(rows, schema=schema), source, validators)
@@ -304,7 +307,10 @@ def _add_index(days: pl.DataFrame, index: IntoFrame) -> pl.DataFrame:
 
 
 def _compare(
-    days: list[dict[str, Any]], full_votes: int | None, costs: dict[str, Any], clock: Chain
+    days: list[dict[str, Any]],
+    full_votes: int | None,
+    costs: dict[bool | None, int | None],
+    clock: Chain,
 ) -> list[dict[str, Any]]:
     """Return earned and average income, and the parts of the difference, in wei."""
     if not days:
@@ -324,8 +330,8 @@ def _compare(
         return amount * full_votes // rated_votes if has_votes else amount  # type: ignore[operator]
 
     parts: dict[str, int | None] = {
-        part: None if costs[cost] is None else -costs[cost] * _WEI_PER_GWEI
-        for part, cost in _COSTS.items()
+        part: None if (cost := costs.get(avoidable, 0)) is None else -cost * _WEI_PER_GWEI
+        for part, avoidable in _COSTS.items()
     }
     rewards, blocks = sums["rewards"], sums["drawn"]
     average_missed = complete(rewards) - rewards
