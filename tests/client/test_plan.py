@@ -221,6 +221,15 @@ class TestWithoutKey:
             for epoch in (now - 1, now)
         }
 
+    def test_pages_that_cannot_be_counted_are_more_requests(self):
+        """An assumed head decides about a request or two, and pages about many."""
+        with settings(store=False):
+            plan = bf.plan(bf.report, [3, 5], since="30d", detail="epochs")
+
+        assert "at least" == plan.bound
+        assert "the number of pages is unknown until the last page" in plan.why
+        assert any("plans request no chain head" in reason for reason in plan.why)
+
     def test_offline_nothing_is_requested(self, tmp_path):
         """Without stored rows, an offline explorer has nothing to load, and the plan says so."""
         with settings(store=tmp_path, offline=True):
@@ -321,6 +330,19 @@ class TestLimit:
             after = bf.plan(INCOME, **call, explorer=explorer)
 
         assert (4 * 71, found.height) == (before.rows, after.rows)
+
+    def test_balances_after_the_withdrawal_are_planned(self, server, chain):
+        """They need not exist, but the service has rows of 0: only their absence is no gap."""
+        validators = chain.scan("validators").collect()
+        gone = validators.filter(pl.col("withdrawable_epoch") < 410)["validator_index"][:2]
+        call = {"validators": [1, *gone], "since": 340, "until": 410}
+        with connect(server, False) as explorer:
+            found = bf.load_balance_history(**call, explorer=explorer, strict=True)
+            INCOME(**call, explorer=explorer)
+            after = bf.plan(bf.load_balance_history, **call, explorer=explorer)
+
+        assert 2 == len(gone)
+        assert 3 * 71 == found.height == after.rows
 
     def test_stored_rows_cost_no_request(self, server, store):
         """Only missing rows count: a second load needs no request."""

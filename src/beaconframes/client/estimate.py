@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from beaconframes.active_periods import find_periods
+from beaconframes.active_periods import FAR, Lifetime, find_periods
 from beaconframes.cache.finality import (
     is_known_final,
     needs_second_response,
@@ -149,6 +149,8 @@ def count_inactive(explorer: EstimatedExplorer, endpoint: Endpoint, calls: Seque
         return 0
     chain, count = explorer.chain_head_of(endpoint).chain, 0
     periods = find_periods(validators, lifetime, "epoch", chain)
+    if lifetime is Lifetime.BALANCE:  # Afterwards, rows of balances of 0 need not exist, but do.
+        periods = periods.with_columns(end=FAR)
     for call in calls:
         values = Requirement.of_calls(endpoint, [call])
         assert values.subjects is not None

@@ -191,7 +191,8 @@ def make_plan(name: str, estimates: Sequence[Estimate], explorer: PlanningExplor
     # The last load returns the rows; those before it look something up.
     returned = estimates if name in _COMPOSED else estimates[-1:]
     requests = sum(estimate.requests for estimate in estimates)
-    more, less = more | explorer.assumptions, less | explorer.assumptions
+    # The head decides about a request or two: nothing beside pages, of which there may be many.
+    more, less = more | explorer.assumptions, less if more else less | explorer.assumptions
     saved = sum(estimate.requests_without_store for estimate in estimates) - requests
     allowed = read_quota(explorer.rate_limiter)
     transfers = [estimate.transfer for estimate in estimates if estimate.transfer is not None]
