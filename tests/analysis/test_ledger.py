@@ -92,6 +92,32 @@ def test_a_ledger_by_hand():
     assert_equal(rows, whole.select(*names, *values))
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("polars", "duckdb"),
+        *(pytest.param(kind, marks=pytest.mark.more) for kind in ("pandas-arrow", "dask")),
+        pytest.param("pyspark", marks=pytest.mark.long),
+    ],
+)
+def test_a_withdrawal_counts_for_the_day_in_which_its_epoch_begins(kind):
+    """Epoch 112 begins at 23:57 UTC of December 1; the withdrawal in it is after midnight.
+
+    Income of the epoch is that of December 1, too. A frame without epochs has the day of its time.
+    """
+    midnight = datetime(2020, 12, 2, 0, 1, tzinfo=UTC)
+    late = paid((1, midnight, 3), (1, midnight, 4))
+    after = late.with_columns(epoch=pl.Series([112, None], dtype=pl.Int64))
+
+    rows = to_polars(analysis.ledger(make(kind, EARNED), make(kind, after)))
+
+    assert [(FIRST, 3), (SECOND, 4)] == (
+        rows.filter(validator_index=1).select("date", "withdrawals_gwei").sort("date").rows()
+    )
+    unchanged = analysis.ledger(EARNED, late)
+    assert [0, 0, 7] == unchanged["withdrawals_gwei"].to_list()
+
+
 def test_values_are_rounded_half_up():
     """15 gwei at a price of 1 are 0.000000015: the half of the eighth decimal is rounded up."""
     earned = history((1, 10, {"attestation_head_reward_gwei": 15}))

@@ -7,6 +7,7 @@ polars, DuckDB, Dask or PySpark. On every engine, sums of amounts are exact or a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import narwhals.stable.v2 as nw
@@ -15,7 +16,14 @@ import polars as pl
 from narwhals.exceptions import ComputeError, InvalidOperationError
 
 from beaconframes.analysis.aggregation import OVERFLOW, build_overflow_error, get_amount_type
-from beaconframes.calendar import MAINNET, check_starts, find_chain, get_chain
+from beaconframes.calendar import (
+    MAINNET,
+    MICROSECOND,
+    check_starts,
+    find_chain,
+    find_length,
+    get_chain,
+)
 from beaconframes.errors import UsageError
 from beaconframes.frames import (
     as_lazy,
@@ -45,6 +53,7 @@ Calendar = Literal["day", "week", "month", "year"]
 _COMPARED_ROWS = 1 << 14
 """Rows compared with their neighbors in one step; larger parts do not fit into the cache."""
 _TRUNCATED = {"week": "1w", "month": "1mo", "year": "1y"}
+_UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 _GROUP_OF_ALL = "all rows alike"
 _OVERFLOW_MESSAGES = (
     *(OVERFLOW, "to `decimal[28,0]` failed", "overflow in decimal"),
@@ -265,6 +274,27 @@ def _add_date_in_sql(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
         sql.current_timezone(), sql.lit(tz), sql.col("time").cast("timestamp_ntz")
     )
     return as_lazy(native.withColumn("date", sql.date_trunc(every, clock).cast("date")))
+
+
+def use_epoch_starts(lazy: Lazy, starts: list[tuple[int, datetime]]) -> Lazy:
+    """Replace the ``time`` of rows by the start of their ``epoch``, as *starts* state it."""
+    length = find_length("epoch", starts)
+    if length is None:
+        return lazy
+    number, start = starts[0]
+    first, step = (start - _UNIX - number * length) // MICROSECOND, length // MICROSECOND
+    native: Any = lazy.to_native()
+    if lazy.implementation.is_duckdb():
+        shifted = f"coalesce(make_timestamptz({first} + epoch * {step}), time)"
+        return as_lazy(native.project(f"* REPLACE ({shifted} AS time)"))
+    if lazy.implementation.is_pyspark():
+        from pyspark.sql import functions as sql
+
+        shifted = sql.timestamp_micros(sql.lit(first) + sql.col("epoch") * step)
+        return as_lazy(native.withColumn("time", sql.coalesce(shifted, sql.col("time"))))
+    epoch_start = pl.from_epoch(first + pl.col("epoch") * step, "us").dt.replace_time_zone("UTC")
+    time = pl.coalesce(epoch_start, "time")
+    return map_rows(lazy, lambda rows: as_lazy(rows.to_native().with_columns(time=time)))
 
 
 def return_table(table: pl.DataFrame, source: Lazy, like: IntoFrameT) -> IntoFrameT:

@@ -16,12 +16,13 @@ from beaconframes.analysis.engines import (
     return_lazy,
     return_table,
     sort_rows,
+    use_epoch_starts,
 )
 from beaconframes.analysis.execution_income import BASIS, FEES, build_basis, open_income
 from beaconframes.analysis.income_columns import AMOUNTS, PARTS, add_layers, group_parts, sum_gwei
 from beaconframes.analysis.valuation import KEYS, PRICE_TIME, VALUES, add_values, find_daily_prices
 from beaconframes.errors import UsageError
-from beaconframes.frames import drop_missing, map_rows
+from beaconframes.frames import drop_missing, list_column_names, map_rows, read_starts
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -53,9 +54,10 @@ def ledger(
     income
         Frame of `load_income_history`. Its engine computes, and the result is of its kind.
     withdrawals
-        Frame of `load_validator_withdrawals`, of the validators and days of *income*. A day with
-        only a withdrawal, such as one after the exit, has a row with income 0: the ledger cannot
-        distinguish it from a day whose income was not loaded.
+        Frame of `load_validator_withdrawals`, of the validators and days of *income*. A withdrawal
+        counts for the day in which its epoch begins, as income does; without a column ``epoch``,
+        for the day of its time. A day with only a withdrawal, such as one after the exit, has a row
+        with income 0: the ledger cannot distinguish it from a day whose income was not loaded.
     prices
         Prices of 1 ETH: a column ``time`` and one named *price*, numbers with up to eight decimals.
         The last price of each day counts. A day without a price has null, because an older price
@@ -85,9 +87,15 @@ def ledger(
     tables = [_select_sums(add_date(rows, "day", tz), [*PARTS, FEES])]
     if withdrawals is not None:
         columns = ["validator_index", "time", "amount_gwei"]
+        has_epoch = "epoch" in list_column_names(withdrawals)
         withdrawal_rows = open_frame_like(
-            withdrawals, columns, loader="load_validator_withdrawals", like=rows
+            withdrawals,
+            [*columns, *(["epoch"] if has_epoch else [])],
+            loader="load_validator_withdrawals",
+            like=rows,
         )
+        if has_epoch:
+            withdrawal_rows = use_epoch_starts(withdrawal_rows, read_starts(income, "epoch"))
         check_indices(withdrawal_rows)
         check_distinct(withdrawals, ["withdrawal_index"], loader="load_validator_withdrawals")
         withdrawal_rows = add_date(drop_missing(withdrawal_rows, columns), "day", tz).rename(
