@@ -123,6 +123,10 @@ def test_epochs_outside_of_active_periods_are_not_missing_in_an_export(tmp_path,
     expected = bf.load_income_history(**own)
 
     assert (True, True) == (made.complete, 0 < expected.height < 201)
+    with bf.local(tmp_path / "out"):
+        assert expected.equals(bf.load_income_history(**own, strict=True))
+        with pytest.raises(MissingRows, match="not in the dataset"):
+            bf.load_income_history(**{**own, "since": 99}, strict=True)
     with bf.open(tmp_path / "out"):
         assert expected.equals(bf.load_income_history(**own, strict=True))
         for wanted in ({"since": 99}, {"validators": [late, other]}):

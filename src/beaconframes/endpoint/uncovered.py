@@ -20,6 +20,9 @@ DATASET_HEADER = "x-beaconframes-dataset"
 It may have some validators only, so a validator without an answer is not one that does not exist.
 """
 
+LISTS_GAPS = "lists its gaps"
+"""The value of `DATASET_HEADER` for a table that has all rows but those stated as uncovered."""
+
 UNCOVERED_HEADER = "x-beaconframes-uncovered"
 """The header with the units that the dataset does not cover, of the requested subjects."""
 

@@ -10,7 +10,12 @@ import msgspec
 
 from beaconframes.endpoint import Finality
 from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, parse_chain_header
-from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER, parse_uncovered
+from beaconframes.endpoint.uncovered import (
+    DATASET_HEADER,
+    LISTS_GAPS,
+    UNCOVERED_HEADER,
+    parse_uncovered,
+)
 from beaconframes.errors import ConfigError, EndpointDeprecated, WindowMoved
 from beaconframes.http.retry import parse_date
 from beaconframes.text import shorten
@@ -40,6 +45,8 @@ class ResponseWarnings:
         self._sunset: str | None = None
         self.has_all_validators = True
         """False for a dataset that may have some validators only."""
+        self.has_all_rows = True
+        """Whether a dataset has all rows but those that it states as uncovered."""
         self.uncovered: list[tuple[Call, Uncovered]] = []
         """The calls whose units the dataset does not all cover, with these units."""
 
@@ -55,6 +62,7 @@ class ResponseWarnings:
                 check_chain(self.chain, header)
             if DATASET_HEADER in page.headers:
                 self.has_all_validators = False
+            self.has_all_rows &= page.headers.get(DATASET_HEADER) == LISTS_GAPS
             if header := page.headers.get(UNCOVERED_HEADER):
                 self.uncovered.append((call, parse_uncovered(header)))
             if page.not_found:

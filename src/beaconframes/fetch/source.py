@@ -332,6 +332,7 @@ def decode_pages(
         empty=[call for key, call in calls.items() if key in empty],
         ranges=[*itertools.chain.from_iterable(warnings.ranges.values())],
         has_all_validators=warnings.has_all_validators,
+        has_all_rows=warnings.has_all_rows,
     )
 
 

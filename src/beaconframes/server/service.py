@@ -13,7 +13,7 @@ from beaconframes.answers.charts import draw_chart
 from beaconframes.answers.memory_cache import CACHE_BYTES
 from beaconframes.answers.selection import find_drawn_epochs, scan_rows
 from beaconframes.answers.table_cache import find_kind
-from beaconframes.answers.uncovered import find_uncovered, is_uncovered
+from beaconframes.answers.uncovered import find_uncovered, is_uncovered, lists_gaps
 from beaconframes.answers.v2 import STORED, SUNSETS
 from beaconframes.answers.view import DatasetViews
 from beaconframes.endpoint import Endpoint, RequestRefused
@@ -26,7 +26,12 @@ from beaconframes.endpoint.chain_metadata import (
     encode_chain_header,
     encode_head,
 )
-from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER, encode_uncovered
+from beaconframes.endpoint.uncovered import (
+    DATASET_HEADER,
+    LISTS_GAPS,
+    UNCOVERED_HEADER,
+    encode_uncovered,
+)
 from beaconframes.server import wire
 from beaconframes.server.access import V2_PREFIX
 from beaconframes.server.service_v2 import ERROR_MESSAGES, ServiceV2, encode_error
@@ -132,6 +137,8 @@ class Service:
             message = wire.translate_error(endpoint, refusal.message, fields, view, self.wire)
             return build_error(message, 400)
         headers = self.headers | build_uncovered_header(uncovered)
+        if lists_gaps(endpoint, view.dataset):
+            headers[DATASET_HEADER] = LISTS_GAPS
         return Response(body, media_type=JSON, headers=headers)
 
     def answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
