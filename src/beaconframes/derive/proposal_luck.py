@@ -54,21 +54,23 @@ def compute_luck(validators: Collection[int], view: View | ChainTables) -> dict[
 
     Luck is the number of proposals in a time frame over the expected number. Expected is one per
     slot, times the set's share of the active effective balance. The time frame is the longest one
-    that the set is old enough for and in which at most eight proposals are expected, or a month.
+    that the set is old enough for and in which at most eight proposals are expected, or a month. It
+    is no longer than the blocks of the dataset go back: fewer slots have fewer expected proposals.
     """
     per_day = SECONDS_PER_DAY / view.chain.seconds_per_slot
     share, first_epoch = compute_share_and_start(validators, view)
-    slots = find_proposal_slots(validators, view)
+    slots, slot_count = find_proposal_slots(validators, view)
     interval = 1 / share if share else 0.0
     age = (view.head.slot - view.chain.first_slot_of(first_epoch)) / per_day
+    age = min(age, slot_count / per_day)
     days, frame = choose_time_frame(age, expected_in_a_month=share * MONTH_DAYS * per_day)
-    begin = view.head.slot - days * per_day
-    recent = sum(slot > begin for slot in slots)
+    counted = min(days * per_day, slot_count)
+    recent = sum(slot > view.head.slot - counted for slot in slots)
     last = max(slots, default=None)
     if last is None and len(validators) == 1:
         last = view.chain.first_slot_of(first_epoch)
     return {
-        "proposal_luck": recent / (days * per_day * share) if recent and share else None,
+        "proposal_luck": recent / (counted * share) if recent and share else None,
         "average_proposal_interval": interval,
         "next_proposal_estimate_time": None
         if last is None or not share
@@ -98,18 +100,25 @@ def compute_share_and_start(
     return share, now if first is None else first
 
 
-def find_proposal_slots(validators: Collection[int], view: View | ChainTables) -> list[int]:
-    """Return the slots of the canonical blocks that *validators* proposed."""
-    blocks = view.scan("blocks").filter(
-        pl.col("status") == "proposed", pl.col("proposer_index").is_in(sorted(validators))
+def find_proposal_slots(
+    validators: Collection[int], view: View | ChainTables
+) -> tuple[list[int], int]:
+    """Return the slots of the blocks that *validators* proposed, and the number of slots so far."""
+    is_theirs = pl.col("proposer_index").is_in(sorted(validators))
+    is_proposed = pl.col("status") == "proposed"
+    slots, first = (
+        view.scan("blocks")
+        .select(pl.col("slot").filter(is_proposed & is_theirs).implode(), first=pl.min("slot"))
+        .collect()
+        .row(0)
     )
-    return blocks.select("slot").collect()["slot"].to_list()
+    return slots, 0 if first is None else view.head.slot - first + 1
 
 
 def choose_time_frame(age: float, *, expected_in_a_month: float) -> tuple[int, str]:
     """Return days and name of the time frame of luck, for a set that is *age* days old."""
     for days, name in SHORT_TIME_FRAMES:
-        if age < days:
+        if age <= days:
             return days, name
     for days, name, months in LONG_TIME_FRAMES:
         if age > days and expected_in_a_month <= MAX_EXPECTED_PROPOSALS / months:
