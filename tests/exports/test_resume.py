@@ -9,6 +9,7 @@ import os
 import random
 import socket
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import polars as pl
 import pytest
@@ -198,6 +199,24 @@ def test_export_killed_while_files_get_their_names_does_not_block_another(tmp_pa
     for folder in (out, tmp_path / "whole"):
         bf.export(pl.DataFrame({"y": [5]}), folder)
     assert files(tmp_path / "whole") == files(out)
+
+
+def test_the_folders_of_withdrawn_files_are_removed(tmp_path, monkeypatch):
+    """A killed export has divided its rows by day, and the next one has other days."""
+    days = pl.datetime_range(
+        datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 10, 4, tzinfo=UTC), "1d", eager=True
+    )
+    rows = pl.DataFrame({"time": days, "epoch": range(4)})
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        cut_before_rename(patch, "CITATION.cff")
+        with pytest.raises(Cut):
+            bf.export(rows[:3], out)
+    assert 3 == len([*out.rglob("date=*")])
+
+    bf.export(rows[2:], out)
+
+    assert ["date=2026-10-03", "date=2026-10-04"] == sorted(p.name for p in out.rglob("date=*"))
 
 
 def test_refused_export_after_a_killed_one_leaves_no_file(tmp_path, monkeypatch):

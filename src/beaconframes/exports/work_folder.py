@@ -94,8 +94,16 @@ class WorkFolder:
                 with translate_errors(path, "cannot be removed"):
                     if has_digest(path, self.target, sha256):
                         path.unlink()
+                self._remove_empty_folders(path)
         with translate_errors(record, "cannot be removed"):
             record.unlink(missing_ok=True)
+
+    def _remove_empty_folders(self, path: Path) -> None:
+        """Remove the folders of a withdrawn file from the dataset, if they have no other one."""
+        if not is_behind_link(path, self.target):
+            for folder in list(path.parents)[: len(path.relative_to(self.target).parts) - 1]:
+                with suppress(OSError):
+                    folder.rmdir()
 
     def publish(
         self, files: Mapping[str, Draft], documents: Mapping[str, str], *, replace: bool
