@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 
 import click
 import numpy as np
@@ -195,6 +196,23 @@ def test_every_chart_of_a_file(run, source, tmp_path, chart):
     assert (0, "") == (result.exit_code, result.stderr)
     assert figures == plt.get_fignums()
     assert b"\x89PNG" == out.read_bytes()[:4]
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["parquet", *(pytest.param(ending, marks=pytest.mark.more) for ending in
+                  ("csv", "jsonl", "arrow", "xlsx", "duckdb"))],
+)  # fmt: skip
+def test_an_error_names_a_column_that_a_file_does_not_have(run, source, tmp_path, ending):
+    """Such as a file of an earlier version."""
+    rows, out = tmp_path / f"rows.{ending}", tmp_path / "a.png"
+    words = ["--validators", "1", "--since", "-3", *source]
+    run("load", "income-history", *words, "--columns", "validator_index,epoch,time", "--out", rows)
+
+    result = run("plot", "income", rows, "--out", out)
+
+    assert (2, False) == (result.exit_code, out.exists())
+    assert re.search("(has no column |such as )([a-z_]+_gwei|[a-z_]+_wei)[;.]", result.stderr)
 
 
 @pytest.mark.parametrize(

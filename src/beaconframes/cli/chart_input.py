@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -173,9 +174,12 @@ def read_file(file: Path, name: str | None) -> pl.DataFrame:
                 # With a schema, this reader fills missing columns with null.
                 first.select(schema.names())
             rows = form.read(file, schema, CellOptions())
-    except (pl.exceptions.ColumnNotFoundError, KeyError):
+    except (pl.exceptions.ColumnNotFoundError, KeyError) as error:
+        absent = re.search(r"(?<=[\"'])\w+", str(error))
         raise UsageError(
-            f"{file} does not have all columns of load {name}", hint=UNCHANGED_HINT
+            f"{file} does not have all columns of load {name}"
+            + (f", such as {absent[0]}" if absent else ""),
+            hint=UNCHANGED_HINT,
         ) from None
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         rows_of = f" as rows of load {name}" if name else ""
