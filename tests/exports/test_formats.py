@@ -223,11 +223,11 @@ def test_excel_has_every_row_and_every_day(tmp_path):
 
 def test_small_numbers_of_csv_have_no_exponent(tmp_path):
     """A price of 4.4 millionths is read as a number by people and by every program."""
-    rows = pl.DataFrame({"rate": [4.407e-06, 5e-324, 1e22, -0.1, None]})
+    rows = pl.DataFrame({"rate": [4.407e-06, 5e-324, 1e22, -0.1, None], "n": range(5)})
 
     path = exported(tmp_path, "csv", rows)
 
-    assert "0.000004407" == path.read_text().splitlines()[1]
+    assert "0.000004407,0" == path.read_text().splitlines()[1]
     assert "e" not in path.read_text().removeprefix('"rate"')
     assert rows.equals(FORMATS["csv"].read(path, rows.schema, CellOptions()))
 
@@ -410,6 +410,14 @@ def test_excel_limits_are_checked_before_writing(tmp_path, monkeypatch, rows, wo
     monkeypatch.setattr("xlsxwriter.Workbook.__init__", None)
     with pytest.raises(DatasetError, match=words):
         exported(tmp_path, "xlsx", rows)
+
+
+def test_missing_values_of_one_column_are_refused_in_csv(tmp_path):
+    """They would be empty lines: pandas, R and Python skip these, and have fewer rows."""
+    with pytest.raises(DatasetError, match="the column a has missing values"):
+        exported(tmp_path, "csv", pl.DataFrame({"a": [1, None, 2]}))
+    file = exported(tmp_path, "csv", pl.DataFrame({"a": ["x", ""]}))
+    assert ["x", ""] == pd.read_csv(file, keep_default_na=False)["a"].to_list()
 
 
 @pytest.mark.parametrize(

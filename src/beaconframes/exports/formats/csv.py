@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.errors import DatasetError
 from beaconframes.exports.formats.cells import escape_names, from_cells, to_cells
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ class CsvWriter:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Append *rows*."""
+        if rows.width == 1 and rows.to_series().null_count():
+            raise DatasetError(
+                f"the column {rows.columns[0]} has missing values: without another column, they "
+                "are empty lines, which readers skip",
+                hint="Add a column, or choose Parquet",
+            )
         to_cells(rows, self._options).write_csv(
             self._file,
             include_header=not self._has_header,
