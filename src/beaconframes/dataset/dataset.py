@@ -58,7 +58,7 @@ class Dataset(MaintainedTables):
     def __init__(self, path: Path) -> None:
         if not isinstance(path, Path):
             raise UsageError(
-                f"Dataset({path!r}) is not the way to open a folder",
+                f"Dataset({path!r}) does not open a folder",
                 hint=f"Call Dataset.open({path!r}), or Dataset.create(...) for a new one",
             )
         self.path = path

@@ -126,9 +126,12 @@ class Service:
             rows = scan_rows(endpoint, view, drawn) if drawn else None
             records = view.table_cache.select_records(endpoint, translated, view, rows)
             uncovered = find_uncovered(endpoint, translated, view)
+            headers = self.headers | build_uncovered_header(uncovered)
+            if lists_gaps(endpoint, view.dataset):
+                headers[DATASET_HEADER] = LISTS_GAPS
             if uncovered and not records and is_uncovered(endpoint, translated, uncovered):
                 response = build_error("this dataset does not have the requested rows", 404)
-                response.headers.update(self.headers | build_uncovered_header(uncovered))
+                response.headers.update(headers)
                 return response
             body = wire.encode_body(endpoint, records, translated, self.wire)
         except TableAbsent as refusal:
@@ -136,9 +139,6 @@ class Service:
         except RequestRefused as refusal:
             message = wire.translate_error(endpoint, refusal.message, fields, view, self.wire)
             return build_error(message, 400)
-        headers = self.headers | build_uncovered_header(uncovered)
-        if lists_gaps(endpoint, view.dataset):
-            headers[DATASET_HEADER] = LISTS_GAPS
         return Response(body, media_type=JSON, headers=headers)
 
     def answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
