@@ -13,7 +13,7 @@ from beaconframes.answers.table_cache import find_kind
 from beaconframes.answers.uncovered import lists_gaps
 from beaconframes.answers.v2 import SUNSETS
 from beaconframes.cache.pubkey_index import KEYS_PATH
-from beaconframes.dataset import Dataset
+from beaconframes.dataset import Dataset, PublishedDataset
 from beaconframes.endpoint import Envelope, RequestRefused
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.errors import (
@@ -108,7 +108,8 @@ class DatasetSource(Source):
                 warnings=warnings,
                 uncovered=answer.uncovered,
                 has_all_validators=self._has_all_validators,
-                has_all_rows=lists_gaps(endpoint, dataset),
+                has_all_rows=isinstance(dataset, PublishedDataset)
+                and lists_gaps(endpoint, dataset),
             )
             pending = parts
 

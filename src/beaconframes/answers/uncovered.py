@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from beaconframes.answers.selectors import find_numbers, find_slots
 from beaconframes.answers.selectors.set_members import resolve_members
 from beaconframes.dataset.coverage import WHOLE_CHAIN
-from beaconframes.dataset.dataset import Dataset, PublishedDataset
+from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.endpoint.identifiers import parse_number
@@ -111,13 +111,11 @@ def find_export_gaps(
     return {name: merge_intervals(intervals) for name, intervals in found.items()}
 
 
-def lists_gaps(endpoint: Endpoint, export: Dataset) -> bool:
+def lists_gaps(endpoint: Endpoint, export: PublishedDataset) -> bool:
     """Return whether an *export* states what was requested of a table.
 
     Then it has all of these rows but its gaps: before an activation or after an exit are none.
     """
-    if not isinstance(export, PublishedDataset):
-        return False
     table = export.manifest["tables"].get(endpoint.table.table_name)
     policy = CachePolicy.of(endpoint) if table else None
     if table is None or policy is None or not _find_range(table, policy):

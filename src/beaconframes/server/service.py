@@ -16,6 +16,7 @@ from beaconframes.answers.table_cache import find_kind
 from beaconframes.answers.uncovered import find_uncovered, is_uncovered, lists_gaps
 from beaconframes.answers.v2 import STORED, SUNSETS
 from beaconframes.answers.view import DatasetViews
+from beaconframes.dataset import PublishedDataset
 from beaconframes.endpoint import Endpoint, RequestRefused
 from beaconframes.endpoint.absent_table import ABSENT_TABLE_HEADER, TableAbsent
 from beaconframes.endpoint.chain_metadata import (
@@ -127,7 +128,7 @@ class Service:
             records = view.table_cache.select_records(endpoint, translated, view, rows)
             uncovered = find_uncovered(endpoint, translated, view)
             headers = self.headers | build_uncovered_header(uncovered)
-            if lists_gaps(endpoint, view.dataset):
+            if isinstance(view.dataset, PublishedDataset) and lists_gaps(endpoint, view.dataset):
                 headers[DATASET_HEADER] = LISTS_GAPS
             if uncovered and not records and is_uncovered(endpoint, translated, uncovered):
                 response = build_error("this dataset does not have the requested rows", 404)
