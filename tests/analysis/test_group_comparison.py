@@ -142,7 +142,7 @@ def test_wrong_arguments_are_explained():
     for text in ({"values": "text"}, {"shares": {"share": ("k", "text")}}):
         with pytest.raises(UsageError, match="the column text holds String, not numbers"):
             analysis.compare_groups(rows.with_columns(text=pl.lit("x")), by="group", **text)
-    with pytest.raises(UsageError, match="by='value' is a column of the result"):
+    with pytest.raises(UsageError, match="by='value' is a column that the function"):
         analysis.compare_groups(rows, by="value", values="k")
     with pytest.raises(UsageError, match="level='a' is not between 0 and 1"):
         analysis.compare_groups(rows, by="group", values="k", level="a")

@@ -293,7 +293,7 @@ def test_wrong_arguments_are_explained():
         analysis.income(frame, day="beacon", tz="Asia/Tokyo")
     with pytest.raises(UsageError, match="no column operator"):
         analysis.income(frame, by="operator")
-    with pytest.raises(UsageError, match="by='epoch' is a column of the result"):
+    with pytest.raises(UsageError, match="by='epoch' is a column that the function computes"):
         analysis.income(frame, by="epoch")
     with pytest.raises(UsageError, match="tx_fee_reward_wei holds String"):
         analysis.income(frame.with_columns(pl.col("tx_fee_reward_wei").cast(pl.String)))

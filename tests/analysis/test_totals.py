@@ -626,3 +626,5 @@ def test_groups_are_names_of_columns(by):
     """Another value of *by* is refused with the value, and with what it can be."""
     with pytest.raises(UsageError, match=r"(?s)by=.* is not a column.*by=\(\) is all rows"):
         analysis.ledger_totals(pl.DataFrame({"date": []}), by=by)
+    with pytest.raises(UsageError, match=r"by=\['pool'\] is not one column"):
+        analysis.compare_groups(pl.DataFrame({"pool": []}), by=["pool"], values="pool")

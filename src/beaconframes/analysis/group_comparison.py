@@ -80,6 +80,8 @@ def compare_groups(
     """
     check_level(level)
     list_columns(by, _SCHEMA)
+    if not isinstance(by, str):
+        raise UsageError(f"by={by!r} is not one column", hint='Pass its name: by="group".')
     names, pairs = list_columns(values), dict(shares or {})
     columns = [by, *names, *(name for pair in pairs.values() for name in pair)]
     if not names and not pairs:
