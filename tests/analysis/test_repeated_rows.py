@@ -104,7 +104,9 @@ PAID_V2 = pl.DataFrame(
 DEPOSITED = pl.DataFrame(
     {"block_slot": [9], "block_root": ["0xa"], "block_index": [0], "amount_gwei": [3]}
 ).with_columns(validator_index=7)
-PAID_IN_SLOTS = pl.DataFrame({"slot": [32], "validator_index": [7], "amount_gwei": [3]})
+PAID_IN_SLOTS = pl.DataFrame(
+    {"slot": [32], "validator_index": [7], "kind": ["sync_committee"], "amount_gwei": [3]}
+)
 MOVED = pl.DataFrame({"source_index": [7], "target_index": [8], "epoch": [1], "amount_gwei": [3]})
 PLANNED = pl.DataFrame({"duty": ["proposal"], "slot": [9], "validator_index": [1]})
 
@@ -199,3 +201,5 @@ def test_rows_without_a_key_may_repeat():
     assert ["a", "b"] == analysis.ledger_totals(labelled, by="label")["label"].to_list()
     rows = analysis.reconcile(BALANCED, EXPLAINED, withdrawals=twice(WITHDRAWALS))
     assert 2 * 59 == rows["withdrawals_gwei"].sum()
+    seats = twice(PAID_IN_SLOTS.drop("kind"))
+    analysis.reconcile(BALANCED, EXPLAINED, withdrawals=WITHDRAWALS, slot_income=seats)

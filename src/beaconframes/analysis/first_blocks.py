@@ -26,7 +26,8 @@ TRANSFERS = ("deposit", "switch_to_compounding", "withdrawal")
 """Kinds of rows in the slot income of an index that are not income."""
 
 _KEYS = ["validator_index", "epoch"]
-_SLOT_KEYS = ["validator_index", "slot"]
+_SLOT_KEYS = [["validator_index", "slot", column] for column in ("kind", "total_wei")]
+"""Keys of the table and of the loader. Rows of the user's own frames may repeat."""
 _SLOT_INCOME = "v2.load_slot_sync_committee_duties"
 _PROPOSED = ("proposed", "success")
 
@@ -46,10 +47,9 @@ def read_first_slot_income(slot_income: IntoFrame, chain: Chain) -> FirstSlotInc
     A frame with a column ``kind`` is the table of an index, which also has deposits, withdrawals
     and switches to compounding credentials. These are not income.
     """
-    names = list_column_names(slot_income)
-    # A validator may have several amounts in a slot, but a row that is equal in all is repeated.
-    check_distinct(slot_income, _SLOT_KEYS, names, loader=_SLOT_INCOME)
-    is_index = "kind" in names
+    for keys in _SLOT_KEYS:
+        check_distinct(slot_income, keys, loader=_SLOT_INCOME)
+    is_index = "kind" in list_column_names(slot_income)
     if is_index:
         is_income = ~nw.col("kind").is_in(TRANSFERS)
         slot_income = nw.from_native(slot_income).filter(is_income).to_native()
