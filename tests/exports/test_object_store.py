@@ -239,26 +239,38 @@ def test_staged_frame_does_not_restrict_the_next_export(store, tmp_path, monkeyp
     assert made.rows == (10 if there else other.height)
 
 
-def test_staged_call_is_not_requested_again(store, explorer, monkeypatch):
-    """The same call uploads the staged rows; another call loads its own."""
+def test_call_after_a_failed_upload_requests_no_stored_rows(store, running, tmp_path, monkeypatch):
+    """The same call uploads the rows of the local store; another call loads its own."""
+    known = {"chain": running.service.chain, "head": running.service.head}
     wanted = {"validators": range(3), "since": 0, "until": 20}
-    with monkeypatch.context() as patch:
-        fail_after_data(patch)
-        with pytest.raises(DatasetError, match="cannot be used"):
-            bf.export(bf.load_income_history, store, **wanted)
-    before = explorer.requests
-    with monkeypatch.context() as patch:
-        fail_after_data(patch)
-        with pytest.raises(DatasetError, match="cannot be used"):
-            bf.export(bf.load_income_history, store, **wanted)
-    assert before == explorer.requests
-    for name in objects(store):
-        obstore.delete(store, name)
-    made = bf.export(bf.load_income_history, store, **{**wanted, "until": 10})
-    assert 33 == made.rows
-    with pytest.raises(DatasetError, match=r"^MemoryStore has a different table income_history"):
-        bf.export(bf.load_income_history, store, **{**wanted, "validators": range(4)})
-    assert "dataset/" not in str(raised_by(store, **{**wanted, "until": 5}))
+    with bf.Explorer(running.url, store=tmp_path / "store", **known) as client:
+        wanted["explorer"] = client
+        for _ in range(2):
+            with monkeypatch.context() as patch:
+                fail_after_data(patch)
+                with pytest.raises(DatasetError, match="cannot be used"):
+                    bf.export(bf.load_income_history, store, **wanted)
+            running.service.requests, before = 0, running.service.requests
+        assert 0 == before
+        for name in objects(store):
+            obstore.delete(store, name)
+        made = bf.export(bf.load_income_history, store, **{**wanted, "until": 10})
+        assert 33 == made.rows
+        with pytest.raises(
+            DatasetError, match=r"^MemoryStore has a different table income_history"
+        ):
+            bf.export(bf.load_income_history, store, **{**wanted, "validators": range(4)})
+        assert "dataset/" not in str(raised_by(store, **{**wanted, "until": 5}))
+
+
+def test_documents_of_several_failed_uploads_are_replaced(store, monkeypatch):
+    """Each upload may have replaced some documents only."""
+    for last, first in ((10, "dictionary.csv"), (11, "croissant.json"), (12, "CITATION.cff")):
+        with monkeypatch.context() as patch:
+            fail_after_data(patch, first)
+            with pytest.raises(DatasetError, match="cannot be used"):
+                bf.export(rows(last), store)
+    assert 13 == bf.export(rows(13), store).rows
 
 
 def test_call_killed_before_its_upload_does_not_restrict_the_next_one(store, explorer, monkeypatch):

@@ -162,8 +162,7 @@ def export(
     if remote is None:
         run = partial(write, local.path)
     else:
-        can_resume = any(source.extend for source in sources)
-        run = partial(export_to_store, remote, write, can_resume=can_resume, overwrite=overwrite)
+        run = partial(export_to_store, remote, write, overwrite=overwrite)
     return replace(run_when_unlocked(run, wait=wait), unit=find_unit(sources))
 
 

@@ -1,8 +1,8 @@
 """Exports to object stores: written on this machine, then uploaded, the manifest last.
 
 The manifest is replaced only if no other export has replaced it. So readers never see an unfinished
-dataset, and two exports never mix. The files stay in a staging folder of this machine until the
-upload is complete, so that the same call can repeat it.
+dataset, and two exports never mix. After a failed upload, the same call writes the same files
+again, and uploads those that the store does not have.
 """
 
 from __future__ import annotations
@@ -25,23 +25,27 @@ if TYPE_CHECKING:
     from beaconframes.exports.remote_target import RemoteTarget
     from beaconframes.exports.result import Export
 
+UPLOADED = "uploaded.txt"
+"""The SHA-256 of the files of uploads that failed: a later one replaces them."""
+
 
 def export_to_store(
-    remote: RemoteTarget, write: Callable[[Path], Export], *, can_resume: bool, overwrite: bool
+    remote: RemoteTarget, write: Callable[[Path], Export], *, overwrite: bool
 ) -> Export:
     """Let *write* export to the staging folder, and upload the result.
 
-    An export that *can_resume* reuses the staged files of an earlier one. An existing object is
-    replaced only with *overwrite*.
+    An existing object is replaced only with *overwrite*.
     """
     staging = remote.staging_folder
     with translate_errors(staging, "cannot be created"):
         staging.mkdir(parents=True, exist_ok=True)
     with open_work_folder(staging, staging / WORK_FOLDER, remote.url):
+        # Files of an upload that failed were written for another manifest.
+        clear_folder(staging, keep=(WORK_FOLDER, UPLOADED))
         if remote.file_name:
             export = _export_file(remote, staging / remote.file_name, write, overwrite=overwrite)
         else:
-            export = _export_dataset(remote, staging / "dataset", write, can_resume=can_resume)
+            export = _export_dataset(remote, staging, write)
         # The upload is complete, so staged files may stay if they cannot be removed.
         with suppress(DatasetError):
             clear_folder(staging, keep=(WORK_FOLDER,))
@@ -68,49 +72,34 @@ def _export_file(
     return export
 
 
-def _export_dataset(
-    remote: RemoteTarget, folder: Path, write: Callable[[Path], Export], *, can_resume: bool
-) -> Export:
+def _export_dataset(remote: RemoteTarget, staging: Path, write: Callable[[Path], Export]) -> Export:
     """Let *write* add to the dataset in the store, and upload what is new."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = staging / "dataset"
+    folder.mkdir()
     with _translate_store_errors(remote):
-        version, old = download_dataset(remote, folder, can_resume=can_resume)
-    is_staged = not old and (folder / published.NAME).is_file()
-    # An upload that failed may have left them in the store.
-    staged = {name: digest(folder / name) for name in DOCUMENTS if is_staged}
+        version, old = download_dataset(remote, folder)
     try:
         export = write(folder)
     except IncompatibleExport as error:
-        if not is_staged:
-            # The message must state the address, because users do not know the staging folder.
-            error.message = error.message.replace(str(folder), remote.url)
-            raise
-        # The staged dataset is that of another call, and was never published.
-        clear_folder(folder, keep=())
-        export = write(folder)
+        # The message must state the address, because users do not know the staging folder.
+        error.message = error.message.replace(str(folder), remote.url)
+        raise
     with _translate_store_errors(remote):
-        upload_dataset(remote, folder, version, old, staged)
+        upload_dataset(remote, folder, version, old)
     return export
 
 
-def download_dataset(
-    remote: RemoteTarget, folder: Path, *, can_resume: bool
-) -> tuple[dict[str, Any], set[str]]:
+def download_dataset(remote: RemoteTarget, folder: Path) -> tuple[dict[str, Any], set[str]]:
     """Download the dataset into *folder*; return the version of its manifest, and its files.
 
-    Without a dataset, both are empty. Staged files of an earlier export stay if this one
-    *can_resume* it.
+    Without a dataset, both are empty.
     """
     import obstore
 
     try:
         response = obstore.get(remote.store, published.NAME)
     except FileNotFoundError:
-        if not can_resume:
-            clear_folder(folder, keep=())
         return {}, set()
-    # Staged files were written for another manifest.
-    clear_folder(folder, keep=())
     (folder / published.NAME).write_bytes(response.bytes())
     manifest = published.read_manifest(folder)
     segments = published.list_segments(manifest, Path(published.NAME))
@@ -127,27 +116,28 @@ def download_dataset(
 
 
 def upload_dataset(
-    remote: RemoteTarget,
-    folder: Path,
-    version: dict[str, Any],
-    old: set[str],
-    staged: dict[str, str],
+    remote: RemoteTarget, folder: Path, version: dict[str, Any], old: set[str]
 ) -> None:
     """Upload what is new or changed, then the manifest, which must replace that of *version*.
 
-    An object is replaced only if it is one of the *old* files of the dataset, or has the SHA-256 of
-    a document that an earlier call *staged*.
+    An object is replaced only if it is one of the *old* files of the dataset, or one of an upload
+    that failed.
     """
     import obstore
     from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
 
     manifest = published.read_manifest(folder)
     listed = published.list_segments(manifest, folder / published.NAME)
-    for name in [segment.path for segment in listed if segment.path not in old] + [*DOCUMENTS]:
+    paths = [segment.path for segment in listed if segment.path not in old]
+    digests = {name: digest(folder / name) for name in (*paths, *DOCUMENTS)}
+    record = folder.with_name(UPLOADED)
+    uploaded = record.read_text().split() if record.is_file() else []
+    record.write_text("\n".join([*uploaded, *digests.values()]))
+    for name, sha256 in digests.items():
         found = None if name in old else hash_object(remote, name)
-        if found is None or found == staged.get(name):
+        if found is None or (found in uploaded and found != sha256):
             _upload_file(remote, folder / name, name)
-        elif found != digest(folder / name):
+        elif found != sha256:
             raise DatasetError(
                 f"{remote.address}/{name} exists and is not a file of this export",
                 hint="Move it away, or export to another address",
