@@ -79,10 +79,7 @@ class TestCoverage:
                 if dice.random() < 0.6
                 else (coverage.remove, set.difference_update)
             )
-            if change is coverage.add:
-                change(connection, "t", dict.fromkeys(names, ((first, last),)))
-            else:
-                change(connection, "t", names, first, last)
+            change(connection, "t", dict.fromkeys(names, ((first, last),)))
             for name in names:
                 method(truth[name], range(first, last + 1))
             if step % 50 == 0:

@@ -18,7 +18,7 @@ import polars as pl
 
 from beaconframes.dataset import ledger
 from beaconframes.errors import DatasetError
-from beaconframes.intervals import intervals_of, subtract_intervals
+from beaconframes.intervals import intervals_of, merge_intervals, subtract_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -246,23 +246,16 @@ def replace(
     )
 
 
-def remove(
-    connection: Database,
-    table: str,
-    subjects: Iterable[str] | None,
-    first: int,
-    last: int,
-) -> None:
-    """Remove the units from *first* to *last*, of *subjects* (None: of all)."""
-    for subject in list(read(connection, table, subjects, first, last)):
+def remove(connection: Database, table: str, units: Covered) -> None:
+    """Remove *units*."""
+    for subject, parts in units.items():
+        removed = merge_intervals(parts)
         touched = connection.execute(
             "SELECT first, last FROM coverage WHERE table_name = ? AND subject = ?"
-            " AND first <= ? AND last >= ?",
-            (table, subject, last, first),
+            " AND first <= ? AND last >= ? ORDER BY first",
+            (table, subject, removed[-1][1], removed[0][0]),
         )
-        rest = [(start, first - 1) for start, _ in touched if start < first]
-        rest += [(last + 1, end) for _, end in touched if end > last]
-        replace(connection, table, subject, touched, rest)
+        replace(connection, table, subject, touched, subtract_intervals(touched, removed))
 
 
 def decode_grids(meta: dict[str, Any]) -> dict[str, Grid]:

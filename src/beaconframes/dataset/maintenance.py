@@ -24,6 +24,7 @@ from beaconframes.dataset.coverage import (
     sort_key,
 )
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.intervals import merge_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -301,31 +302,19 @@ def remove_rows(
 
     A table of the whole chain has no rows of any subject.
     """
-    if grid.subject is None and subjects is not None:
-        return
-    listed = ledger.get_segments(writer.connection, table)
+    units = coverage.read(writer.connection, table, subjects, first, last)
     if subjects is None and first <= 0 and last >= MAX_UNIT:
-        retire_segments(writer.connection, listed)
+        retire_segments(writer.connection, ledger.get_segments(writer.connection, table))
         writer.drop_table(table)
-    else:
-        touched = [s for s in listed if s.rows and s.may_contain({grid.unit: (first, last)})]
-        for segment in touched:
-            rows = scan_segments(writer.folder, [segment])
-            names = None if subjects is None else list(subjects)
-            pruned = coverage.build_filter(grid, names, [(first, last)], rows.collect_schema())
-            rest = rows.filter(~pruned.fill_null(value=False)).collect()
-            if rest.height < segment.rows:
-                retire_segments(writer.connection, [segment])
-                writer.add_segment(table, rest)
-    coverage.remove(writer.connection, table, subjects, first, last)
-    ledger.increase(writer.connection, PRUNE_MARK)
+    remove_units(writer, table, grid, units)
 
 
 def remove_units(writer: Writer, table: str, grid: Grid, units: Covered) -> None:
     """Remove the rows and the coverage of *units*."""
-    parts = [part for intervals in units.values() for part in intervals]
-    ends = min(first for first, _ in parts), max(last for _, last in parts)
-    bounds = coverage.find_bounds(grid, units, coverage.parse_numbers(units), [ends])
+    parts = merge_intervals(part for intervals in units.values() for part in intervals)
+    if not parts:
+        return
+    bounds = coverage.find_bounds(grid, units, coverage.parse_numbers(units), parts)
     for segment in ledger.get_segments(writer.connection, table):
         if not segment.rows or not segment.may_contain(bounds):
             continue
@@ -334,9 +323,7 @@ def remove_units(writer: Writer, table: str, grid: Grid, units: Covered) -> None
         if rest.height < segment.rows:
             retire_segments(writer.connection, [segment])
             writer.add_segment(table, rest)
-    for subject, intervals in units.items():
-        for first, last in intervals:
-            coverage.remove(writer.connection, table, [subject], first, last)
+    coverage.remove(writer.connection, table, units)
     ledger.increase(writer.connection, PRUNE_MARK)
 
 
