@@ -7,7 +7,9 @@ read. Equal numbers give equal texts, so the root of a block is the parent root 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 META: Final = "_hex_columns"
 """The entry of the ledger's metadata: the seed, and label and size of each column by table."""
+_WORD: Final = 8  # bytes
+_STEP: Final = 0x9E3779B97F4A7C15
+_MIXERS: Final = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 @dataclass(frozen=True)
@@ -31,11 +36,26 @@ class HexColumn:
     size: int
 
     def draw(self, numbers: pl.Series) -> pl.Series:
-        """Return the texts of *numbers*; null for null."""
+        """Return the texts of *numbers*; null for null. The words are those of SplitMix64."""
         # Only simulated datasets need numpy, whose import takes time.
-        from beaconframes.dataset.hex_texts import draw_texts
+        import numpy as np
 
-        texts = draw_texts(f"{self.label} {self.seed}", self.size, numbers.drop_nulls())
+        known = numbers.drop_nulls().to_numpy().astype(np.int64).view(np.uint64)
+        key = f"{self.label} {self.seed}".encode()
+        start = np.uint64(int.from_bytes(blake2b(key, digest_size=_WORD).digest(), "little"))
+        count = self.size // _WORD
+        places = np.arange(1, count + 1, dtype=np.uint64)
+        words = (known[:, None] * np.uint64(count) + places) * np.uint64(_STEP) + start
+        for shift, factor in _MIXERS:
+            words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
+        words ^= words >> np.uint64(31)
+        # Two hex digits are one number of 16 bits.
+        pairs = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16)
+        digits = np.empty((len(known), 1 + self.size), np.uint16)
+        digits[:, 0] = int.from_bytes(b"0x", sys.byteorder)
+        digits[:, 1:] = pairs[words.astype("<u8").view(np.uint8).reshape(len(known), self.size)]
+        cells = digits.view(f"S{2 + 2 * self.size}").ravel()
+        texts = pl.Series(cells, dtype=pl.Binary).cast(pl.String)
         if len(texts) == len(numbers):
             return texts
         positions = numbers.is_not_null().cum_sum() - 1
