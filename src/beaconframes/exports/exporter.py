@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from beaconframes.exports.dataset_writer import DEFAULT, write_dataset, write_file
 from beaconframes.exports.formats import CellOptions
-from beaconframes.exports.loader_calls import replace_iterators
 from beaconframes.exports.lock import ExportLocked
 from beaconframes.exports.manifest import DatasetInfo, check_creators, check_license, check_text
 from beaconframes.exports.object_store import export_to_store
@@ -138,8 +137,6 @@ def export(
     local = parse_target((remote.file_name or "folder") if remote else target, format)
     if remote is None or not local.is_file:
         check_overwrite(local, overwrite=overwrite)
-    if callable(what):
-        what, arguments = replace_iterators(what, arguments)
     sources = create_sources(
         what, table=table, explorer=explorer, arguments=arguments, unfinalized=unfinalized
     )

@@ -149,22 +149,13 @@ def call_loader(
     return frame if isinstance(frame, pl.DataFrame) else to_polars(frame), gaps
 
 
-def replace_iterators(function: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return the function and its arguments, with lists in place of one-time iterators."""
-
-    def to_list(value: Any) -> Any:
-        return [*value] if isinstance(value, Iterator) else value
-
-    if isinstance(function, functools.partial):
-        arguments = {**function.keywords, **arguments}
-        function = functools.partial(function.func, *map(to_list, function.args))
-    return function, {name: to_list(value) for name, value in arguments.items()}
-
-
 def bind_arguments(
     function: Callable[..., Any], arguments: dict[str, Any]
 ) -> tuple[Callable[..., Any], inspect.BoundArguments]:
-    """Return the function without any `functools.partial` around it, and all its arguments."""
+    """Return the function without any `functools.partial` around it, and all its arguments.
+
+    One-time iterators become lists, because a loader is called several times.
+    """
     positional: tuple[Any, ...] = ()
     while isinstance(function, functools.partial):
         positional = (*function.args, *positional)
@@ -178,6 +169,9 @@ def bind_arguments(
             hint="Give the arguments of the loader by name, beside those of export()",
         ) from None
     bound.apply_defaults()
+    for name, value in bound.arguments.items():
+        if isinstance(value, Iterator):
+            bound.arguments[name] = [*value]
     return function, bound
 
 
