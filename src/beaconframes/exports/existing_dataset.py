@@ -74,10 +74,11 @@ def check_existing_table(
     existing: ExistingDataset, table: ManifestTable, target: Path, *, has_other_tables: bool
 ) -> None:
     """Raise IncompatibleExport if rows of *table* do not fit to the dataset in *target*."""
-    name, plan, old_plan = table.name, build_plan(table), extract_plan(existing, table.name)
-    new_origin, old_origin = {key: plan[key] for key in ORIGIN}, extract_origin(existing)
+    name = table.name
+    old_origin, origin = extract_origin(existing), find_origin(table)
+    known = [key for key in ORIGIN if None not in (old_origin[key], origin[key])]
     if differences := describe_differences(
-        drop_unknown_origin(old_origin, new_origin), drop_unknown_origin(new_origin, old_origin)
+        {key: old_origin[key] for key in known}, {key: origin[key] for key in known}
     ):
         raise IncompatibleExport(
             f"the dataset in {target} is from another source: {differences}",
@@ -85,16 +86,17 @@ def check_existing_table(
         )
     if old_origin["simulated"] is None:
         # So did the frames of the existing rows.
-        plan["simulated"] = None
-    if has_other_tables:
-        # A table of unknown origin takes over the origin of the other tables.
-        old_plan = drop_unknown_origin(old_plan, new_origin)
-        plan = drop_unknown_origin(plan, new_origin)
-    if old_plan and (differences := describe_differences(drop_bounds(old_plan), drop_bounds(plan))):
-        raise IncompatibleExport(
-            f"{target} has a different table {name}: {differences}",
-            hint="Give the same arguments as before, choose another folder, or remove this one",
-        )
+        origin["simulated"] = None
+    if name in existing.manifest.get("tables", {}):
+        old_plan, plan = build_plan(existing.manifest["tables"][name]), build_plan(table.to_dict())
+        if not has_other_tables:
+            # Otherwise, a table of unknown origin takes over the origin of the other tables.
+            old_plan, plan = old_plan | old_origin, plan | origin
+        if differences := describe_differences(old_plan, plan):
+            raise IncompatibleExport(
+                f"{target} has a different table {name}: {differences}",
+                hint="Give the same arguments as before, choose another folder, or remove this one",
+            )
     if not all(has_valid_ranges(file, table) for file in existing.list_files(name)):
         raise DatasetError(
             f"the manifest in {target} has ranges that the columns of {name} cannot contain",
@@ -113,38 +115,23 @@ def has_valid_ranges(file: Segment, table: ManifestTable) -> bool:
     )
 
 
-def drop_unknown_origin(plan: dict[str, Any], origin: dict[str, Any]) -> dict[str, Any]:
-    """Return a *plan* without the parts of its origin that are unknown here or in *origin*."""
-    return {
-        name: value
-        for name, value in plan.items()
-        if name not in ORIGIN or (value is not None and origin.get(name) is not None)
-    }
+def build_plan(table: dict[str, Any]) -> dict[str, Any]:
+    """Return the properties of a *table* in a manifest that every later export must have.
 
-
-def drop_bounds(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return a plan without the bounds that move with the chain; `extend` checks them."""
+    The bounds of a request move with the chain; `extend` checks them.
+    """
+    columns = {column["name"]: column["type"] for column in table["columns"]}
     bounds = ("since", "until", "only")
-    return {**plan, "request": {k: v for k, v in plan["request"].items() if k not in bounds}}
+    request = {name: value for name, value in table["request"].items() if name not in bounds}
+    plan = {"columns": columns} | {name: table.get(name) for name in PLANNED}
+    return plan | {"request": request}
 
 
-def build_plan(table: ManifestTable) -> dict[str, Any]:
-    """Return the properties that every later export of the table must have."""
+def find_origin(table: ManifestTable) -> dict[str, Any]:
+    """Return the origin of the rows of *table*."""
     source = table.source
     origin = {name: source.provenance.get(name) for name in ORIGIN}
-    return to_plan(table.to_dict(), origin | {"chain": source.chain and source.chain.name})
-
-
-def to_plan(table: dict[str, Any], origin: dict[str, Any]) -> dict[str, Any]:
-    """Return the plan of a *table* in a manifest."""
-    columns = {column["name"]: column["type"] for column in table["columns"]}
-    return {"columns": columns} | {name: table.get(name) for name in PLANNED} | origin
-
-
-def extract_plan(existing: ExistingDataset, name: str) -> dict[str, Any]:
-    """Return the plan of an existing table; {} if there is none."""
-    table = existing.manifest.get("tables", {}).get(name)
-    return {} if table is None else to_plan(table, extract_origin(existing))
+    return origin | {"chain": source.chain and source.chain.name}
 
 
 def extract_origin(existing: ExistingDataset) -> dict[str, Any]:
