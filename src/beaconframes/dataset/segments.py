@@ -290,7 +290,8 @@ def write_segment(
     draft.replace(folder / path)
     sync(table_folder)
     size = (folder / path).stat().st_size
-    return Segment(table, path, frame.height, size, sha256, _find_ranges(frame, range_columns))
+    ranges = find_ranges(frame, [*frame.columns[:_LEADING], *range_columns])
+    return Segment(table, path, frame.height, size, sha256, ranges)
 
 
 def create_table_folder(folder: Path, table: str) -> Path:
@@ -332,16 +333,17 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _find_ranges(
-    frame: pl.DataFrame, range_columns: Iterable[str]
+def find_ranges(
+    frame: pl.DataFrame, names: Iterable[str]
 ) -> dict[str, tuple[int | str, int | str]]:
+    """Return the minimum and the maximum of the columns *names* of integers, truths or text."""
     ranges: dict[str, tuple[int | str, int | str]] = {}
-    for name in dict.fromkeys([*frame.columns[:_LEADING], *range_columns]):
-        if not (frame.schema[name].is_integer() or frame.schema[name] == pl.String):
-            continue
-        low, high = frame[name].min(), frame[name].max()
-        if isinstance(low, int | str) and isinstance(high, int | str):
-            ranges[name] = low, high
+    for name in dict.fromkeys(names):
+        dtype = frame.schema[name]
+        if dtype.is_integer() or dtype in (pl.Boolean, pl.String):
+            low, high = frame[name].min(), frame[name].max()
+            if isinstance(low, int | str) and isinstance(high, int | str):
+                ranges[name] = low, high
     return ranges
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.dataset.segments import digest, sync
+from beaconframes.dataset.segments import sync
 from beaconframes.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -60,13 +60,6 @@ def describe_free_space(path: Path, error: BaseException, needed_bytes: int) -> 
     return ""
 
 
-def sync_draft(draft: Path) -> tuple[int, str]:
-    """Make a draft durable, and return its size in bytes and its SHA-256."""
-    with translate_errors(draft):
-        sync(draft)
-        return draft.stat().st_size, digest(draft)
-
-
 def rename_draft(draft: Path, path: Path) -> None:
     """Rename a durable *draft* to its final *path*."""
     with translate_errors(path):
@@ -81,13 +74,6 @@ def write_text(text: str, path: Path) -> None:
         file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())
-
-
-def has_content(path: Path, text: str) -> bool:
-    """Return whether a file has exactly this content."""
-    if path.is_symlink() or not path.is_file():
-        return False
-    return path.read_bytes() == text.encode()
 
 
 def clear_folder(folder: Path, keep: Collection[str]) -> None:

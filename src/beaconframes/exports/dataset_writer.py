@@ -23,12 +23,12 @@ from beaconframes.exports.table_writer import TableWriter
 from beaconframes.exports.work_folder import WORK_FOLDER, open_work_folder
 
 if TYPE_CHECKING:
+    from beaconframes.dataset import Segment
     from beaconframes.exports.formats import CellOptions, Format
     from beaconframes.exports.manifest import DatasetInfo
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import TableSource
     from beaconframes.exports.targets import Target
-    from beaconframes.exports.work_folder import Draft
 
 DEFAULT = "usual"
 """The default of ``by=``: it depends on the columns."""
@@ -91,13 +91,13 @@ def write_dataset(
             for s in sources
         ]
         extend_dataset(existing, tables, folder)
-        drafts: dict[str, Draft] = {}
+        drafts: dict[str, Segment] = {}
         for table in tables:
             published_files = existing.list_files(table.name)
             new_files = TableWriter(table, work, published_files).write()
             drafts |= new_files
-            files = [*published_files, *(draft.at(path) for path, draft in new_files.items())]
-            table.files = sorted(files, key=lambda segment: segment.path)
+            files = [replace(draft, path=path) for path, draft in new_files.items()]
+            table.files = sorted(published_files + files, key=lambda segment: segment.path)
         manifest = build_manifest(info, tables)
         manifest = merge_other_tables(manifest, existing)
         documents = build_documents(manifest) | {published.NAME: to_json_text(manifest)}

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.exports.atomic_files import sync_draft, translate_errors
+from beaconframes.dataset import Segment
+from beaconframes.dataset.segments import digest, find_ranges, sync
+from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.exports.sorter import Sorter, sort_source
-from beaconframes.exports.work_folder import Draft, IncompatibleExport
+from beaconframes.exports.work_folder import IncompatibleExport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from beaconframes.dataset import Segment
     from beaconframes.exports.manifest import ManifestTable
     from beaconframes.exports.work_folder import WorkFolder
 
@@ -34,10 +35,10 @@ class TableWriter:
         for segment in published:
             folder = segment.path.rpartition("/")[0]
             self._published.setdefault(folder, []).append(segment)
-        self._drafts: dict[str, list[Draft]] = {}
+        self._drafts: dict[str, list[Segment]] = {}
         """The written files of each partition, by its folder."""
 
-    def write(self) -> dict[str, Draft]:
+    def write(self) -> dict[str, Segment]:
         """Write all rows that are not published, and return the drafts by their final path."""
         key, partitioning = self._source.table.key, self._table.partitioning
         sorter = Sorter(partitioning, key, self._work.folder / "runs", self._recall_partition)
@@ -46,7 +47,7 @@ class TableWriter:
             drafts.append(self._write_draft(part.take_rows()))
         if not self._drafts and not self._published:
             self._drafts[self._table.name] = [self._write_draft(self._read_files([]))]
-        new_files: dict[str, Draft] = {}
+        new_files: dict[str, Segment] = {}
         for folder in self._drafts:
             first = len(self._published.get(folder, []))
             for number, draft in enumerate(self._list_new_drafts(folder), first):
@@ -57,7 +58,7 @@ class TableWriter:
         inner = self._table.partitioning.get_folder(partition)
         return f"{self._table.name}/{inner}".rstrip("/")
 
-    def _write_draft(self, rows: pl.DataFrame) -> Draft:
+    def _write_draft(self, rows: pl.DataFrame) -> Segment:
         """Write the sorted rows of one file."""
         path = self._work.create_draft_path(self._extension)
         with translate_errors(path, needed_bytes=int(rows.estimated_size())):
@@ -66,15 +67,18 @@ class TableWriter:
                 file.add(rows)
             finally:
                 file.close()
+            sync(path)
+            size, sha256 = path.stat().st_size, digest(path)
         ranges = find_ranges(rows, self._source.table.key)
-        return Draft(path, rows.height, *sync_draft(path), ranges)
+        return Segment(self._table.name, path.name, rows.height, size, sha256, ranges)
 
     def _recall_partition(self, partition: int) -> pl.DataFrame:
         """Return the rows of a partition that was written before all were received; reset it."""
         drafts = self._drafts.pop(self._get_folder(partition))
-        rows = self._read_files(draft.path for draft in drafts)
-        for draft in drafts:
-            draft.path.unlink()
+        paths = [self._work.folder / draft.path for draft in drafts]
+        rows = self._read_files(paths)
+        for path in paths:
+            path.unlink()
         return rows
 
     def _read_files(self, paths: Iterable[Path]) -> pl.DataFrame:
@@ -85,18 +89,18 @@ class TableWriter:
                 frames.append(self._table.format.read(path, schema, cells))
         return pl.concat(frames)
 
-    def _list_new_drafts(self, folder: str) -> list[Draft]:
+    def _list_new_drafts(self, folder: str) -> list[Segment]:
         """Return the drafts of a partition without the rows that are published."""
         published, matched = self._published.get(folder, []), 0
         if not published or self._source.only_new_rows:
             return self._drafts[folder]
-        new_drafts: list[Draft] = []
+        new_drafts: list[Segment] = []
         for draft in self._drafts[folder]:
             if any(segment.sha256 == draft.sha256 for segment in published):
                 # An unchanged file has no other rows, so none have to be read.
                 matched += draft.rows
                 continue
-            rows = self._read_files([draft.path])
+            rows = self._read_files([self._work.folder / draft.path])
             # Other files have no equal row.
             bounds = {
                 name: (low, high)
@@ -129,13 +133,3 @@ def subtract_rows(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
         removed, on=numbered.columns, how="anti", nulls_equal=True, maintain_order="left"
     )
     return left.drop(OCCURRENCE)
-
-
-def find_ranges(rows: pl.DataFrame, key: list[str]) -> dict[str, tuple[int | str, int | str]]:
-    """Return the minimum and the maximum of each key column of integers or text."""
-    ranges: dict[str, tuple[int | str, int | str]] = {}
-    for name in key:
-        low, high = rows[name].min(), rows[name].max()
-        if isinstance(low, int | str) and isinstance(high, int | str):
-            ranges[name] = (low, high)
-    return ranges

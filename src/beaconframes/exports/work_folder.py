@@ -7,22 +7,20 @@ own, so that the files of a killed export can be identified. A finished export r
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import re
 import stat
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import MsgspecError
 from msgspec.json import decode
 
-from beaconframes.dataset import Segment
 from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError
 from beaconframes.exports.atomic_files import (
     clear_folder,
-    has_content,
     rename_draft,
     sync_folders,
     translate_errors,
@@ -35,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from beaconframes.dataset import Segment
+
 WORK_FOLDER = ".beaconframes"
 PUBLISHING = "publishing.json"
 _DATA_FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\.[a-z]+")
@@ -43,22 +43,6 @@ _DATA_FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\
 
 class IncompatibleExport(DatasetError):
     """The dataset in the target has other arguments or other rows; it was not changed."""
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A durable file in the working folder, before it has its final path."""
-
-    path: Path
-    rows: int
-    bytes: int
-    sha256: str
-    ranges: dict[str, tuple[int | str, int | str]]
-
-    def at(self, path: str) -> Segment:
-        """Return the file as a dataset lists it under its final *path*."""
-        table = path.partition("/")[0]
-        return Segment(table, path, self.rows, self.bytes, self.sha256, self.ranges)
 
 
 class WorkFolder:
@@ -106,9 +90,11 @@ class WorkFolder:
                     folder.rmdir()
 
     def publish(
-        self, files: Mapping[str, Draft], documents: Mapping[str, str], *, replace: bool
+        self, files: Mapping[str, Segment], documents: Mapping[str, str], *, replace: bool
     ) -> None:
         """Give the drafts *files* their final paths, then write *documents* by name, in order.
+
+        The path of a draft is its name in the working folder.
 
         With *replace* the target is a dataset already, whose documents are replaced. Otherwise, a
         DatasetError is raised if another file has a name, and nothing is changed.
@@ -116,10 +102,11 @@ class WorkFolder:
         drafts: dict[str, Path] = {}
         recorded = {name: draft.sha256 for name, draft in files.items()}
         for name, text in documents.items():
-            if not has_content(self.target / name, text):
+            sha256 = hashlib.sha256(text.encode()).hexdigest()
+            if not has_digest(self.target / name, self.target, sha256):
                 drafts[name] = self.create_draft_path()
                 write_text(text, drafts[name])
-                recorded[name] = digest(drafts[name])
+                recorded[name] = sha256
         for name in files if replace else recorded:
             self._check_path(self.target / name, recorded[name])
         record = self.create_draft_path()
@@ -127,7 +114,7 @@ class WorkFolder:
         rename_draft(record, self.folder / PUBLISHING)
         sync_folders([self.folder])
         for name, file in files.items():
-            rename_draft(file.path, self.target / name)
+            rename_draft(self.folder / file.path, self.target / name)
         parents = {parent for name in files for parent in (self.target / name).parents}
         sync_folders(parent for parent in parents if parent.is_relative_to(self.target))
         for name, draft in drafts.items():
