@@ -24,7 +24,7 @@ from beaconframes.active_periods import FAR, NOT_IN_DATASET, NOT_STORED, REASON,
 from beaconframes.cache import finality
 from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subjects
 from beaconframes.cache.pubkey_index import resolve_pubkeys
-from beaconframes.dataset import Grid, Selection
+from beaconframes.dataset import Grid, Selection, coverage
 from beaconframes.dataset.coverage import filter_covered, find_covered
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS, CachePolicy
 from beaconframes.fetch.completeness import (
@@ -43,7 +43,6 @@ from beaconframes.intervals import (
     clip_intervals,
     intervals_of,
     merge_intervals,
-    subtract_intervals,
 )
 
 if TYPE_CHECKING:
@@ -114,17 +113,13 @@ class ReadThrough:
         if not requested.intervals:
             return {}
         self._stored = self.store.coverage(self.table, requested.subjects, requested.intervals)
-        known = [self._stored]
+        wanted = dict.fromkeys(requested.subjects, requested.intervals)
+        missing = coverage.subtract(wanted, self._stored)
         if self.connection.offline:
             # No second response can confirm the first one.
-            known.append(
-                self.store.unconfirmed(self.table, requested.subjects, requested.intervals)
-            )
-        missing = dict.fromkeys(requested.subjects, requested.intervals)
-        for covered in known:
-            for subject, intervals in covered.items():
-                missing[subject] = subtract_intervals(missing[subject], intervals)
-        return {subject: intervals for subject, intervals in missing.items() if intervals}
+            empty = self.store.unconfirmed(self.table, requested.subjects, requested.intervals)
+            missing = coverage.subtract(missing, empty)
+        return missing
 
     def missing_arguments(self) -> list[Mapping[str, Any]]:
         """Return the loader arguments that fetch what is not stored."""
@@ -243,9 +238,8 @@ class ReadThrough:
         holes: Covered = {}
         impossible = missing.filter(IMPOSSIBLE)
         for _, subject, first, last in gap_intervals(self.grid, impossible):
-            stored = subtract_intervals([(first, last)], self.missing.get(subject, ()))
-            holes[subject] = (*holes.get(subject, ()), *stored)
-        holes = {subject: intervals for subject, intervals in holes.items() if intervals}
+            holes[subject] = merge_intervals((*holes.get(subject, ()), (first, last)))
+        holes = coverage.subtract(holes, self.missing)
         if holes and not self.connection.offline:
             self.store.prune_units(self.table, holes)
 
@@ -383,14 +377,8 @@ def merge_covered(one: Covered, other: Covered) -> Covered:
 
 def subtract_uncovered(units: Covered, uncovered: Covered) -> Covered:
     """Return *units* by subject without the *uncovered* ones."""
-    of_chain = uncovered.get(CHAIN_SUBJECTS[0], ())
-    rest = {
-        subject: subtract_intervals(
-            intervals, merge_intervals((*uncovered.get(subject, ()), *of_chain))
-        )
-        for subject, intervals in units.items()
-    }
-    return {subject: intervals for subject, intervals in rest.items() if intervals}
+    of_chain = dict.fromkeys(units, uncovered.get(CHAIN_SUBJECTS[0], ()))
+    return coverage.subtract(coverage.subtract(units, uncovered), of_chain)
 
 
 def split_by_rows(

@@ -133,7 +133,7 @@ class CoveredTables(ABC):
         with ledger.read_transaction(self.path) as connection:
             grid = decode_grids(ledger.get_meta(connection, inner=True)).get(table)
             segments = ledger.get_segments(connection, table)
-            if complete and not has_all(connection, table, complete):
+            if complete and subtract(complete, read(connection, table, complete)):
                 raise RowsRemoved(
                     f"rows of table {table} were removed from {self.path} while they were read",
                     hint="Try again when other processes have finished",
@@ -199,13 +199,13 @@ def read(
     return {subject: tuple(parts) for subject, parts in found.items()}
 
 
-def has_all(connection: Database, table: str, complete: Covered) -> bool:
-    """Return whether all units in *complete* are covered."""
-    covered = read(connection, table, complete)
-    for subject, parts in complete.items():
-        if subtract_intervals(parts, covered.get(subject, ())):
-            return False
-    return True
+def subtract(units: Covered, removed: Covered) -> Covered:
+    """Return *units* without the *removed* ones."""
+    rest = {
+        subject: subtract_intervals(parts, removed.get(subject, ()))
+        for subject, parts in units.items()
+    }
+    return {subject: parts for subject, parts in rest.items() if parts}
 
 
 def add(connection: Database, table: str, complete: Covered) -> None:
@@ -357,10 +357,10 @@ def sort_key(segment: Segment, grid: Grid) -> tuple[Any, ...]:
 
 def are_disjoint(ordered: Sequence[Segment], grid: Grid) -> bool:
     """Return whether the key ranges of sorted segments are known not to overlap."""
-    ranges = [segment.ranges.get(grid.key[0]) for segment in ordered]
-    if len(ordered) == 1:
-        return True
-    return all(
-        one is not None and following is not None and one[1] < following[0]  # type: ignore[operator]
-        for one, following in pairwise(ranges)
-    )
+    return all(precedes(one, following, grid) for one, following in pairwise(ordered))
+
+
+def precedes(one: Segment, following: Segment, grid: Grid) -> bool:
+    """Return whether the first column of the key is known to be lower in all rows of *one*."""
+    low, high = (segment.ranges.get(grid.key[0]) for segment in (one, following))
+    return low is not None and high is not None and low[1] < high[0]  # type: ignore[operator]

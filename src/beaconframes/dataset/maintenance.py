@@ -21,6 +21,7 @@ from beaconframes.dataset.coverage import (
     PRUNE_MARK,
     CoveredTables,
     decode_grids,
+    precedes,
     sort_key,
 )
 from beaconframes.errors import DatasetError, UsageError
@@ -256,10 +257,7 @@ def compact_segments(
 def count_compacted(ordered: list[Segment], grid: Grid) -> int:
     """Return how many segments at the start are large and do not overlap the next one."""
     for number, (one, following) in enumerate(pairwise(ordered)):
-        lowest = following.ranges.get(grid.key[0])
-        highest = one.ranges.get(grid.key[0])
-        disjoint = lowest and highest and highest[1] < lowest[0]  # type: ignore[operator]
-        if one.rows < segments.ROWS // 2 or not disjoint:
+        if one.rows < segments.ROWS // 2 or not precedes(one, following, grid):
             return number
     return len(ordered)
 
