@@ -339,6 +339,12 @@ def find_bounds(
     return bounds
 
 
+def find_bounds_of_units(grid: Grid, units: Covered) -> dict[str, tuple[int, int]]:
+    """Return the bounds of *units* by subject."""
+    parts = merge_intervals(part for intervals in units.values() for part in intervals)
+    return find_bounds(grid, units, parse_numbers(units), parts)
+
+
 def build_filter(
     grid: Grid, subjects: Sequence[str] | None, parts: Sequence[tuple[int, int]], schema: pl.Schema
 ) -> pl.Expr:

@@ -17,6 +17,7 @@ from beaconframes.dataset import (
     ledger,
     maintenance,
     merging,
+    parquet_footer,
     published,
     segments,
 )
@@ -28,7 +29,7 @@ from beaconframes.text import visible
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from beaconframes.dataset.coverage import Grid, Schema
     from beaconframes.dataset.hex_columns import HexColumn
@@ -238,10 +239,9 @@ class Dataset(MaintainedTables):
         listed = self.segments(table)
         if not listed:
             return self._scan_missing_table(table, schema)
-        for segment in listed:
-            if reason := self._find_damage(segment, thorough=False):
-                raise self._damage_error(segment, reason, RESTORE)
-        rows = pl.scan_parquet([self.path / segment.path for segment in listed], glob=False)
+        self._check_scanned(listed)
+        paths = [self.path / segment.path for segment in listed]
+        rows = pl.scan_parquet(paths, glob=False, hive_partitioning=False)
         return self._decode(rows, table)
 
     def read(self, segment: Segment) -> pl.LazyFrame:
@@ -261,7 +261,8 @@ class Dataset(MaintainedTables):
         """
         for segment in self.segments():
             reason = self._find_damage(segment, thorough=False)
-            if reason := reason or segments.find_invalid_claim(segment, self.path):
+            path = self.path / segment.path
+            if reason := reason or parquet_footer.find_invalid_claim(path, segment.rows):
                 raise self._damage_error(segment, reason, RESTORE)
 
     def write(
@@ -331,6 +332,12 @@ class Dataset(MaintainedTables):
             self._verified.pop(segment.path, None)
             raise self._damage_error(segment, reason, self._damage_hint)
 
+    def _check_scanned(self, listed: Sequence[Segment]) -> None:
+        """Raise DatasetError for a segment that is missing or has another size."""
+        for segment in listed:
+            if reason := self._find_damage(segment, thorough=False):
+                raise self._damage_error(segment, reason, RESTORE)
+
     def _find_damage(self, segment: Segment, *, thorough: bool) -> str | None:
         return segments.find_damage(segment, self.path, thorough=thorough)
 
@@ -392,11 +399,9 @@ class PublishedDataset(Dataset):
         """Return the files of one table, or of all, by path."""
         return [segment for segment in self._files if table in (None, segment.table)]
 
-    def scan(self, table: str, *, schema: Schema | None = None) -> pl.LazyFrame:
-        """Return a table as a LazyFrame over its files; see `Dataset.scan`."""
-        listed = self.segments(table)
-        if not listed:
-            return self._scan_missing_table(table, schema)
+    def _check_scanned(self, listed: Sequence[Segment]) -> None:
+        """Raise DatasetError for a table that is not Parquet, and for a damaged file."""
+        table = listed[0].table
         form = self.manifest["tables"][table]["format"]
         if form != "parquet":
             raise DatasetError(
@@ -405,8 +410,6 @@ class PublishedDataset(Dataset):
             )
         for segment in listed:
             self._check_segment(segment)
-        paths = [self.path / segment.path for segment in listed]
-        return pl.scan_parquet(paths, glob=False, hive_partitioning=False)
 
     def read(self, segment: Segment) -> pl.LazyFrame:
         """Return the rows of one file; raise DatasetError if it is damaged."""
@@ -432,7 +435,8 @@ class PublishedDataset(Dataset):
         return published.find_damage(segment, self.path, thorough=thorough)
 
     def _find_damaged_content(self, segment: Segment) -> str | None:
-        reason = segments.find_invalid_claim(segment, self.path)
+        path = self.path / segment.path
+        reason = parquet_footer.find_invalid_claim(path, segment.rows)
         return reason or published.find_column_difference(self.manifest, segment, self.path)
 
 

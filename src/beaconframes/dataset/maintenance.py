@@ -25,7 +25,6 @@ from beaconframes.dataset.coverage import (
     sort_key,
 )
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.intervals import merge_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -309,10 +308,9 @@ def remove_rows(
 
 def remove_units(writer: Writer, table: str, grid: Grid, units: Covered) -> None:
     """Remove the rows and the coverage of *units*."""
-    parts = merge_intervals(part for intervals in units.values() for part in intervals)
-    if not parts:
+    if not units:
         return
-    bounds = coverage.find_bounds(grid, units, coverage.parse_numbers(units), parts)
+    bounds = coverage.find_bounds_of_units(grid, units)
     for segment in ledger.get_segments(writer.connection, table):
         if not segment.rows or not segment.may_contain(bounds):
             continue

@@ -96,7 +96,7 @@ def add_segment(
     writer: Writer, folder: Path, segment: Segment, grid: Grid, overlap: Covered
 ) -> None:
     """Add a segment: its file, unless some of its rows are in *overlap*; then its other rows."""
-    if overlap and segment.may_contain(find_ends(grid, overlap)):
+    if overlap and segment.may_contain(coverage.find_bounds_of_units(grid, overlap)):
         rows = scan_segments(folder, [segment]).collect()
         rest = coverage.filter_covered(rows, grid, overlap, inside=False)
         if rest.height < segment.rows:
@@ -117,12 +117,6 @@ def find_overlap(one: Covered, other: Covered) -> Covered:
     return {subject: parts for subject, parts in found.items() if parts}
 
 
-def find_ends(grid: Grid, units: Covered) -> dict[str, tuple[int, int]]:
-    """Return the first and the last one of *units*, by the column of units."""
-    ends = [end for parts in units.values() for part in parts for end in part]
-    return {grid.unit: (min(ends), max(ends))}
-
-
 def check_equal(
     before: Path,
     old: Sequence[Segment],
@@ -135,8 +129,8 @@ def check_equal(
     one, other = (
         read_units(place, listed, grid, overlap) for place, listed in ((before, old), (folder, new))
     )
-    ((unit, (first, last)),) = find_ends(grid, overlap).items()
-    name = f"{(*old, *new)[0].table}, {unit} {first} to {last}"
+    first, last = coverage.find_bounds_of_units(grid, overlap)[grid.unit]
+    name = f"{(*old, *new)[0].table}, {grid.unit} {first} to {last}"
     if not one.equals(other):
         raise DatasetError(
             f"{folder} has other rows of {name} than the datasets before it",
@@ -147,8 +141,8 @@ def check_equal(
 
 def read_units(folder: Path, listed: Iterable[Segment], grid: Grid, units: Covered) -> pl.DataFrame:
     """Return the rows of *units* in segments, sorted by key."""
-    ends = find_ends(grid, units)
-    chosen = [segment for segment in listed if segment.rows and segment.may_contain(ends)]
+    bounds = coverage.find_bounds_of_units(grid, units)
+    chosen = [segment for segment in listed if segment.rows and segment.may_contain(bounds)]
     if not chosen:
         return pl.DataFrame()
     rows = coverage.filter_covered(scan_segments(folder, chosen).collect(), grid, units)

@@ -244,15 +244,8 @@ def find_damage(
                 return "does not have the content that was written"
         except OSError as error:
             return f"cannot be read: {error.strerror}"
-        return find_invalid_claim(segment, folder)
+        return parquet_footer.find_invalid_claim(folder / segment.path, segment.rows)
     return None
-
-
-def find_invalid_claim(segment: Segment, folder: Path) -> str | None:
-    """Return the defect in the metadata of a Parquet file, None if there is none."""
-    if not segment.path.endswith(".parquet"):
-        return None
-    return parquet_footer.find_invalid_claim(folder / segment.path, segment.rows)
 
 
 def is_table_name(name: object) -> bool:
