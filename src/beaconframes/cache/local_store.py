@@ -138,7 +138,9 @@ class LocalStore(StoreFolder):
                     writer.add_covered(table, rows, grid, confirmed)
                 # Another process may have written a later one, or removed the folder.
                 if finalized > (ledger.get_meta(writer.connection).get("finalized_epoch") or -1):
-                    writer.set_meta(last_unit_metadata(self._chain, finalized))
+                    epochs = dict.fromkeys(("finalized_epoch", "latest_epoch"), finalized)
+                    slot = self._chain.last_slot_of(finalized)
+                    writer.set_meta(epochs | {"latest_slot": slot})
             self._finalized = max(self._finalized, finalized)
             return True
 
@@ -185,9 +187,3 @@ class LocalStore(StoreFolder):
                 hint=f"Remove what was stored first: bf.store().prune(to={limit})",
             )
             warnings.warn(warning, stacklevel=find_caller_level())
-
-
-def last_unit_metadata(chain: Chain, finalized: int) -> dict[str, int]:
-    """Return the metadata that states the last epoch and slot of a dataset."""
-    slot = chain.last_slot_of(finalized)
-    return {"finalized_epoch": finalized, "latest_epoch": finalized, "latest_slot": slot}

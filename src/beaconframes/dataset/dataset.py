@@ -100,7 +100,7 @@ class Dataset(MaintainedTables):
             if (folder / ledger.NAME).exists():
                 raise FileExistsError
             # A process that was killed leaves a draft.
-            if any(not ledger.is_draft(path) for path in folder.iterdir()):
+            if any(not path.name.startswith(ledger.DRAFT) for path in folder.iterdir()):
                 raise DatasetError(f"{folder} is not empty", hint="Choose another folder")
             ledger.create(folder, meta)
             segments.sync(folder)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = "ledger.sqlite"
+DRAFT = ".ledger-"
+"""The start of the name of a ledger that is being created."""
 FORMAT = 1
 LAST_NUMBER = "_last_number"
 COMMITS = "_commits"
@@ -95,7 +97,7 @@ class Segment:
 
 def create(folder: Path, meta: Mapping[str, Any]) -> None:
     """Create the ledger of an empty dataset, atomically; FileExistsError if it exists."""
-    draft = folder / f".ledger-{secrets.token_hex(8)}.tmp"
+    draft = folder / f"{DRAFT}{secrets.token_hex(8)}.tmp"
     try:
         with Database(draft, name=f"the ledger of {folder}") as connection:
             # In WAL mode readers never wait for a writer. On a file system without shared memory
@@ -118,11 +120,6 @@ def create(folder: Path, meta: Mapping[str, Any]) -> None:
             draft.replace(folder / NAME)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def is_draft(path: Path) -> bool:
-    """Return whether a file belongs to a ledger that is being created."""
-    return path.name.startswith(".ledger-")
 
 
 def exists(folder: Path) -> bool:

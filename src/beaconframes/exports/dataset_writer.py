@@ -15,7 +15,7 @@ from beaconframes.exports.existing_dataset import (
     read_existing_dataset,
 )
 from beaconframes.exports.manifest import ManifestTable, build_manifest, to_json_text
-from beaconframes.exports.metadata import append_history, build_documents
+from beaconframes.exports.metadata import DOCUMENTS, append_history
 from beaconframes.exports.partitions import UNPARTITIONED, choose_default, create_partitioning
 from beaconframes.exports.result import Export
 from beaconframes.exports.sorter import Sorter, sort_source
@@ -66,8 +66,8 @@ def write_file(sources: list[TableSource], target: Target, cells: CellOptions) -
         rename_draft(draft, path)
         sync_folders([path.parent])
         size = path.stat().st_size
-    gaps, until = tuple(source.merge_gaps()), find_until(sources)
-    return Export(path, {source.table.name: height}, size, added=1, gaps=gaps, until=until)
+    gaps = tuple(source.merge_gaps())
+    return Export(path, {source.table.name: height}, size, added=1, gaps=gaps)
 
 
 def write_dataset(
@@ -100,7 +100,8 @@ def write_dataset(
             table.files = sorted(published_files + files, key=lambda segment: segment.path)
         manifest = build_manifest(info, tables)
         manifest = merge_other_tables(manifest, existing)
-        documents = build_documents(manifest) | {published.NAME: to_json_text(manifest)}
+        documents = {name: build(manifest) for name, build in DOCUMENTS.items()}
+        documents[published.NAME] = to_json_text(manifest)
         work.publish(drafts, documents, replace=bool(existing.manifest))
         if existing.manifest != manifest:
             append_history(folder, manifest, added=len(drafts))
@@ -112,7 +113,6 @@ def write_dataset(
         added=len(drafts),
         unchanged=len(segments) - len(drafts),
         gaps=tuple(gap for table in tables for gap in table.gaps),
-        until=find_until(sources),
     )
 
 
@@ -127,8 +127,3 @@ def choose_partitioning(source: TableSource, file_format: Format, by: str | None
         return UNPARTITIONED
     chosen = choose_default(source.table.schema) if by == DEFAULT else by
     return create_partitioning(chosen, source.table.schema, source.chain)
-
-
-def find_until(sources: list[TableSource]) -> int | None:
-    """Return the last unit that was requested; None if no source has one."""
-    return next((s.request["until"] for s in sources if s.request.get("until") is not None), None)

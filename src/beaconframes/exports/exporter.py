@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from beaconframes.client import Explorer
     from beaconframes.exports.result import Export
-    from beaconframes.exports.sources import TableSource
 
 POLL_INTERVAL = 0.1
 """Seconds between two attempts to lock the target."""
@@ -140,9 +139,13 @@ def export(
     sources = create_sources(
         what, table=table, explorer=explorer, arguments=arguments, unfinalized=unfinalized
     )
+    # The default name of a dataset does not depend on its folder.
+    default, default_title = "dataset", "Tables of a chain"
+    if len(sources) == 1:
+        default, default_title = sources[0].table.name, sources[0].table.title
     info = DatasetInfo(
-        check_name(name or choose_name(sources), "name"),
-        check_text("title", title) or choose_title(sources),
+        check_name(name or default, "name"),
+        check_text("title", title) or default_title,
         check_creators(creators),
         check_license(license),
         check_text("url", url),
@@ -160,7 +163,11 @@ def export(
         run = partial(write, local.path)
     else:
         run = partial(export_to_store, remote, write, overwrite=overwrite)
-    return replace(run_when_unlocked(run, wait=wait), unit=find_unit(sources))
+    made = run_when_unlocked(run, wait=wait)
+    requests = [source.request for source in sources]
+    until = next((r["until"] for r in requests if r.get("until") is not None), None)
+    unit = next((r["unit"] for r in requests if "unit" in r), "")
+    return replace(made, until=until, unit=unit)
 
 
 def run_when_unlocked(run: Callable[[], Export], *, wait: bool) -> Export:
@@ -172,18 +179,3 @@ def run_when_unlocked(run: Callable[[], Export], *, wait: bool) -> Export:
             if not wait:
                 raise
             time.sleep(POLL_INTERVAL)
-
-
-def find_unit(sources: list[TableSource]) -> str:
-    """Return the unit of ``until``, such as ``epoch``; "" if there is none."""
-    return next((s.request["unit"] for s in sources if "unit" in s.request), "")
-
-
-def choose_title(sources: list[TableSource]) -> str:
-    """Return the default title of a dataset."""
-    return sources[0].table.title if len(sources) == 1 else "Tables of a chain"
-
-
-def choose_name(sources: list[TableSource]) -> str:
-    """Return the default name of a dataset, which does not depend on its folder."""
-    return sources[0].table.name if len(sources) == 1 else "dataset"

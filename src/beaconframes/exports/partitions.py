@@ -46,10 +46,6 @@ class Partitioning:
         """Return the columns that files are sorted by, so that consecutive files are in order."""
         return sorted(key, key=lambda name: name != self.lead)
 
-    def get_folder(self, number: int) -> str:
-        """Return the folder of a partition; "" if rows are not divided."""
-        return f"{self.key}={self.get_label(number)}" if self.key else ""
-
     def get_label(self, number: int) -> str:
         """Return the value in the folder's name of a partition."""
         if number == NULL_PARTITION:

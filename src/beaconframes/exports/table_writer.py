@@ -55,8 +55,10 @@ class TableWriter:
         return new_files
 
     def _get_folder(self, partition: int) -> str:
-        inner = self._table.partitioning.get_folder(partition)
-        return f"{self._table.name}/{inner}".rstrip("/")
+        name, partitioning = self._table.name, self._table.partitioning
+        if not partitioning.key:
+            return name
+        return f"{name}/{partitioning.key}={partitioning.get_label(partition)}"
 
     def _write_draft(self, rows: pl.DataFrame) -> Segment:
         """Write the sorted rows of one file."""

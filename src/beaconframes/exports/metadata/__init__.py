@@ -23,11 +23,6 @@ HISTORY = "history.jsonl"
 DICTIONARY_COLUMNS = ("table", "column", "type", "unit", "key", "meaning")
 
 
-def build_documents(manifest: dict[str, Any]) -> dict[str, str]:
-    """Return the text of each metadata file, by file name."""
-    return {name: build(manifest) for name, build in DOCUMENTS.items()}
-
-
 def build_dictionary(manifest: dict[str, Any]) -> str:
     """Return ``dictionary.csv``: the type, the unit and the meaning of every column."""
     rows = [

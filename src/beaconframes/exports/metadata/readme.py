@@ -70,20 +70,14 @@ def build_contents(tables: dict[str, Any]) -> str:
         "| table | rows | files | sorted by | description |",
         "| --- | --- | --- | --- | --- |",
     ]
-    lines += [
-        f"| `{name}` | {t['rows']:,} | {len(t['files']):,} | {list_sort_columns(t)} "
-        f"| {escape(t['title'])} |"
-        for name, t in tables.items()
-    ]
+    for name, t in tables.items():
+        sorted_by = ", ".join(f"`{escape(column)}`" for column in t.get("sorted_by") or ())
+        cells = (f"`{name}`", f"{t['rows']:,}", f"{len(t['files']):,}", sorted_by)
+        lines.append(f"| {' | '.join(cells)} | {escape(t['title'])} |")
     lines += ["", COLUMNS]
     if any(t["format"] in ("csv", "xlsx") and not t["raw"] for t in tables.values()):
         lines += ["", ESCAPED]
     return "\n".join(lines)
-
-
-def list_sort_columns(table: dict[str, Any]) -> str:
-    """Return the columns by which a table is sorted."""
-    return ", ".join(f"`{escape(name)}`" for name in table.get("sorted_by") or ())
 
 
 def states_head(manifest: dict[str, Any]) -> bool:
