@@ -21,11 +21,11 @@ from beaconframes.errors import DatasetError
 from beaconframes.intervals import intervals_of, merge_intervals, subtract_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from beaconframes.dataset.ledger import Segment
-    from beaconframes.intervals import Intervals
+    from beaconframes.intervals import Interval, Intervals
     from beaconframes.sqlite_file import Database
 
 Covered: TypeAlias = "dict[str, Intervals]"
@@ -210,52 +210,45 @@ def subtract(units: Covered, removed: Covered) -> Covered:
 
 def add(connection: Database, table: str, complete: Covered) -> None:
     """Add the intervals of *complete*; adjacent and overlapping ones are merged."""
-    for subject, parts in complete.items():
-        for first, last in parts:
-            # Stored intervals never touch each other. Those that touch the new interval start
-            # inside it, or are the last interval before it.
-            touched = connection.execute(
-                "SELECT first, last FROM coverage"
-                " WHERE table_name = :table AND subject = :subject"
-                " AND first <= :last + 1 AND last >= :first - 1 AND first >= coalesce("
-                "(SELECT max(first) FROM coverage"
-                " WHERE table_name = :table AND subject = :subject AND first <= :first), 0)"
-                " ORDER BY first",
-                {"table": table, "subject": subject, "first": first, "last": last},
-            )
-            low, high = first, last
-            if touched:
-                low, high = min(first, touched[0][0]), max(last, touched[-1][1])
-            replace(connection, table, subject, touched, [(low, high)])
-
-
-def replace(
-    connection: Database,
-    table: str,
-    subject: str,
-    old: Iterable[tuple[int, int]],
-    new: Iterable[tuple[int, int]],
-) -> None:
-    """Replace intervals of a subject."""
-    connection.execute_many(
-        "DELETE FROM coverage WHERE table_name = ? AND subject = ? AND first = ? AND last = ?",
-        [(table, subject, *part) for part in old],
-    )
-    connection.execute_many(
-        "INSERT INTO coverage VALUES (?, ?, ?, ?)", [(table, subject, *part) for part in new]
-    )
+    change(connection, table, complete, lambda old, new: merge_intervals((*old, *new)))
 
 
 def remove(connection: Database, table: str, units: Covered) -> None:
     """Remove *units*."""
+    change(connection, table, units, subtract_intervals)
+
+
+def change(
+    connection: Database,
+    table: str,
+    units: Covered,
+    combine: Callable[[Sequence[Interval], Intervals], Intervals],
+) -> None:
+    """Replace the intervals that overlap or touch *units* by what *combine* makes of both."""
     for subject, parts in units.items():
-        removed = merge_intervals(parts)
-        touched = connection.execute(
-            "SELECT first, last FROM coverage WHERE table_name = ? AND subject = ?"
-            " AND first <= ? AND last >= ? ORDER BY first",
-            (table, subject, removed[-1][1], removed[0][0]),
+        if not parts:
+            continue
+        merged = merge_intervals(parts)
+        # Stored intervals never touch each other. Those that touch new ones start inside of them,
+        # or are the last interval before.
+        old = connection.execute(
+            "SELECT first, last FROM coverage"
+            " WHERE table_name = :table AND subject = :subject"
+            " AND first <= :last + 1 AND last >= :first - 1 AND first >= coalesce("
+            "(SELECT max(first) FROM coverage"
+            " WHERE table_name = :table AND subject = :subject AND first <= :first), 0)"
+            " ORDER BY first",
+            {"table": table, "subject": subject, "first": merged[0][0], "last": merged[-1][1]},
         )
-        replace(connection, table, subject, touched, subtract_intervals(touched, removed))
+        new = combine(old, merged)
+        connection.execute_many(
+            "DELETE FROM coverage WHERE table_name = ? AND subject = ? AND first = ? AND last = ?",
+            [(table, subject, *part) for part in set(old).difference(new)],
+        )
+        connection.execute_many(
+            "INSERT INTO coverage VALUES (?, ?, ?, ?)",
+            [(table, subject, *part) for part in set(new).difference(old)],
+        )
 
 
 def decode_grids(meta: dict[str, Any]) -> dict[str, Grid]:

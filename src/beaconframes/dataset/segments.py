@@ -36,23 +36,24 @@ PATH = re.compile(r"[a-z][a-z0-9_]{0,63}/[0-9]{6,}-[0-9a-f]{12}\.parquet")
 _LEADING = 2  # first columns whose range the ledger stores
 
 
-class _Buffer:
-    """Rows of a table that do not fill a segment yet."""
+class RowBuffer:
+    """Rows that do not fill a file yet."""
 
     def __init__(self) -> None:
         self.frames: list[pl.DataFrame] = []
         self.rows = self.bytes = 0
 
     def add(self, frame: pl.DataFrame) -> None:
+        """Add a frame."""
         self.frames.append(frame)
         self.rows += frame.height
         self.bytes += int(frame.estimated_size()) if frame.height else 0
 
-    def take_all(self) -> pl.DataFrame:
-        """Return the rows as one frame, and clear the buffer."""
-        rows = pl.concat(self.frames)
+    def take_all(self) -> list[pl.DataFrame]:
+        """Return the frames, and clear the buffer."""
+        frames = self.frames
         self.frames, self.rows, self.bytes = [], 0, 0
-        return rows
+        return frames
 
 
 class Writer:
@@ -62,7 +63,7 @@ class Writer:
         self.folder = folder
         self.connection = connection
         self._schemas: dict[str, pl.Schema] = {}
-        self._buffers: dict[str, _Buffer] = {}
+        self._buffers: dict[str, RowBuffer] = {}
         with connection.translate_errors():
             self._grids = coverage.decode_grids(ledger.get_meta(connection, inner=True))
             self._number = ledger.next_number(connection)
@@ -86,15 +87,15 @@ class Writer:
                 f"the rows do not fit table {table}: {_describe_difference(frame.schema, schema)}",
                 hint="Pass a frame with the columns of the table, in their order",
             )
-        buffer = self._buffers.setdefault(table, _Buffer())
+        buffer = self._buffers.setdefault(table, RowBuffer())
         buffer.add(frame)
         if buffer.rows >= ROWS:
-            rows = buffer.take_all()
+            rows = pl.concat(buffer.take_all())
             for start in range(0, rows.height - ROWS + 1, ROWS):
                 self._write(table, rows.slice(start, ROWS))
             buffer.add(rows.slice(rows.height - rows.height % ROWS))
         elif buffer.bytes >= BYTES:
-            self._write(table, buffer.take_all())
+            self._write(table, pl.concat(buffer.take_all()))
 
     def add_covered(self, table: str, rows: pl.DataFrame, grid: Grid, complete: Covered) -> None:
         """Add rows together with the coverage *complete*.
@@ -171,7 +172,7 @@ class Writer:
         for table, buffer in self._buffers.items():
             # An empty table stores its columns in an empty segment.
             if buffer.rows or not self._segments(table, limit=1):
-                self._write(table, buffer.take_all())
+                self._write(table, pl.concat(buffer.take_all()))
         self._buffers.clear()
 
     def _schema(self, table: str, frame: pl.DataFrame) -> pl.Schema:

@@ -71,8 +71,24 @@ class LoaderCall:
 
     def load(self, **changes: Any) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
         """Return the rows, with *changes* to the arguments, and the gaps."""
-        rows, gaps = call_loader(self.function, self.explorer, {**self.arguments, **changes})
-        return rows.cast(self.endpoint.table.schema()), gaps
+        arguments = {**self.arguments, **changes}
+        gaps: list[dict[str, Any]] = []
+        try:
+            frame = self.function(**arguments, explorer=self.explorer, strict=True)
+        except UnreconciledRows as error:
+            warnings.warn(error, stacklevel=find_caller_level())
+            frame = error.rows
+        except (MissingRows, IntegrityError) as error:
+            if error.rows is None or error.missing is None:
+                raise
+            frame = error.rows
+            # Rows that cannot exist are no gaps.
+            missing = error.missing.filter(~pl.col(REASON).is_in(NATURAL))
+            gaps = [
+                {name: value for name, value in row.items() if value is not None}
+                for row in missing.iter_rows(named=True)
+            ]
+        return to_polars(frame).cast(self.endpoint.table.schema()), gaps
 
     def load_all(self) -> Iterator[pl.DataFrame]:
         """Yield all rows, loaded in one call. Rows that are not final are gaps."""
@@ -124,29 +140,6 @@ class LoaderCall:
             "service": about.get("service", service),
             "simulated": about.get("simulated", None if is_local else False),
         }
-
-
-def call_loader(
-    function: Callable[..., Any], explorer: Explorer, arguments: dict[str, Any]
-) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-    """Call a loader, and return its rows and its gaps."""
-    gaps: list[dict[str, Any]] = []
-    try:
-        frame = function(**arguments, explorer=explorer, strict=True)
-    except UnreconciledRows as error:
-        warnings.warn(error, stacklevel=find_caller_level())
-        frame = error.rows
-    except (MissingRows, IntegrityError) as error:
-        if error.rows is None or error.missing is None:
-            raise
-        frame = error.rows
-        # Rows that cannot exist are no gaps.
-        missing = error.missing.filter(~pl.col(REASON).is_in(NATURAL))
-        gaps = [
-            {name: value for name, value in row.items() if value is not None}
-            for row in missing.iter_rows(named=True)
-        ]
-    return frame if isinstance(frame, pl.DataFrame) else to_polars(frame), gaps
 
 
 def bind_arguments(

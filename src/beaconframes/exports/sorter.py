@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset.maintenance import split_key_ranges
-from beaconframes.dataset.segments import ROWS
+from beaconframes.dataset.segments import ROWS, RowBuffer
 from beaconframes.errors import UsageError
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.exports.partitions import PARTITION_COLUMN
@@ -68,8 +68,7 @@ class Sorter:
         self._recall = recall
         self._is_ordered = True
         self._yielded: set[int] = set()
-        self._buffer: list[pl.DataFrame] = []
-        self._buffered_rows = self._buffered_bytes = 0
+        self._buffer = RowBuffer()
         self._runs: list[Path] = []
         self._highest: int | None = None
 
@@ -97,17 +96,14 @@ class Sorter:
         self._add_to_buffer(rows)
 
     def _add_to_buffer(self, rows: pl.DataFrame) -> None:
-        self._buffer.append(rows)
-        self._buffered_rows += rows.height
-        self._buffered_bytes += int(rows.estimated_size())
-        if self._buffered_rows > ROWS and self._buffered_bytes > SPILL_BYTES:
+        self._buffer.add(rows)
+        if self._buffer.rows > ROWS and self._buffer.bytes > SPILL_BYTES:
             self._write_run()
 
     def _write_run(self) -> None:
         """Write the buffer as a run, sorted by partition and then by key, and empty it."""
         run = self._scratch / f"run-{len(self._runs):06d}.parquet"
-        rows = self._sort(self._buffer)
-        self._buffered_rows = self._buffered_bytes = 0
+        rows = self._sort(self._buffer.take_all())
         with translate_errors(run, needed_bytes=int(rows.estimated_size())):
             self._scratch.mkdir(parents=True, exist_ok=True)
             rows.write_parquet(run, compression="lz4", row_group_size=RUN_ROW_GROUP)
@@ -123,14 +119,12 @@ class Sorter:
 
     def finish(self) -> Iterator[FileRows]:
         """Yield the files of all buffered partitions, which get no more rows."""
-        if self._runs and self._buffer:
+        if self._runs and self._buffer.frames:
             self._write_run()
         if self._runs:
             yield from self._split_into_files(pl.scan_parquet(self._runs, glob=False))
-        elif self._buffer:
-            rows = pl.concat(self._buffer).lazy()
-            self._buffer, self._buffered_rows, self._buffered_bytes = [], 0, 0
-            yield from self._split_into_files(rows)
+        elif self._buffer.frames:
+            yield from self._split_into_files(pl.concat(self._buffer.take_all()).lazy())
         for run in self._runs:
             run.unlink()
         self._runs = []
