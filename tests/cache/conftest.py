@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from beaconframes.cache import finality
+from beaconframes.cache import local_store
 
 from ..support.store_processes import connect, load
 
@@ -38,7 +38,7 @@ def later(monkeypatch):
     times = itertools.count(1)
 
     def move():
-        at = now + next(times) * finality.CONFIRMATION_SECONDS
+        at = now + next(times) * local_store.CONFIRMATION_SECONDS
         monkeypatch.setattr(time, "time", lambda: at)
 
     return move

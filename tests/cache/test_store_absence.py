@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import errors, v1, v2
 from beaconframes.active_periods import FAR
-from beaconframes.cache import finality, validator_epochs
+from beaconframes.cache import local_store, validator_epochs
 from beaconframes.cache.local_store import LocalStore
 from beaconframes.cache.read_through import find_last_slot
 from beaconframes.calendar import MAINNET
@@ -165,7 +165,7 @@ class TestEmptyResponses:
         now = time.time()
         monkeypatch.setattr(time, "time", lambda: now)
         assert [3, 3] == [load() for _ in range(2)]
-        now += finality.CONFIRMATION_SECONDS
+        now += local_store.CONFIRMATION_SECONDS
         assert [3, 0] == [load() for _ in range(2)]
 
     def test_a_row_confirms_the_whole_response(self, faulty, explorer):

@@ -11,7 +11,7 @@ import pytest
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.cache import finality, validator_epochs
+from beaconframes.cache import local_store, validator_epochs
 from beaconframes.calendar import MAINNET
 from beaconframes.v1 import recorder
 
@@ -260,7 +260,7 @@ def test_a_validator_that_was_unknown_once(store, monkeypatch):
         clock = FastClock(server, 150)
         monkeypatch.setattr(recorder, "now", clock.now)
         monkeypatch.setattr(recorder, "sleep", clock.sleep)
-        for module in (validator_epochs, finality):
+        for module in (validator_epochs, local_store):
             passing = SimpleNamespace(time=lambda: clock.now().timestamp())
             monkeypatch.setattr(module, "time", passing)
 

@@ -1,18 +1,24 @@
-"""The local store: the dataset with the final rows of one service. Its errors stop no load."""
+"""The local store: the dataset with the final rows of one service. Its errors stop no load.
+
+A service that fails may return an empty list instead of an error, or a list without some rows. So
+units without rows are only noted, and requested again by the next load. If they have none in that
+response either, some time later, the rows do not exist.
+"""
 
 from __future__ import annotations
 
 import logging
+import time
 import warnings
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.cache import finality
 from beaconframes.cache.store_folder import StoreFolder
-from beaconframes.dataset import Dataset, Selection, ledger
+from beaconframes.dataset import Dataset, Selection, coverage, ledger
 from beaconframes.dataset.coverage import RowsRemoved
 from beaconframes.errors import DatasetError, StoreUnavailable, find_caller_level
+from beaconframes.intervals import clip_intervals, merge_intervals, subtract_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,11 +27,25 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Covered, Grid
     from beaconframes.intervals import Intervals
+    from beaconframes.sqlite_file import Database
 
 log = logging.getLogger("beaconframes.store")
 
 MAX_SMALL_SEGMENTS = 16
 """Compact a table that has more segments than this."""
+CONFIRMATION_SECONDS = 600
+"""Seconds between two responses that together show that rows do not exist."""
+
+CREATE_EMPTY = """
+CREATE TABLE IF NOT EXISTS empty_responses (
+    table_name TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    noted_at INTEGER NOT NULL,
+    PRIMARY KEY (table_name, subject, first)
+) WITHOUT ROWID
+"""
 
 
 class LocalStore(StoreFolder):
@@ -67,7 +87,7 @@ class LocalStore(StoreFolder):
         def read(dataset: Dataset) -> Covered:
             first, last = intervals[0][0], intervals[-1][1]
             with ledger.read_transaction(dataset.path) as connection:
-                return finality.read_empty(connection, table, subjects, first, last)
+                return read_empty(connection, table, subjects, first, last)
 
         return self._try(read) or {}
 
@@ -126,21 +146,19 @@ class LocalStore(StoreFolder):
     ) -> bool:
         """Store *rows* and the *complete* units; return whether that succeeded.
 
-        Units in *empty* had no rows in this response. They are complete if an earlier response had
-        no rows either.
+        Units in *empty* had no rows in this response; they are complete if an earlier one had none.
         """
 
         def commit(dataset: Dataset) -> bool:
             with dataset.writing() as writer:
                 writer.add_covered(table, rows, grid, complete)
                 if empty:
-                    confirmed = finality.confirm_empty(writer.connection, table, empty)
+                    confirmed = confirm_empty(writer.connection, table, empty)
                     writer.add_covered(table, rows, grid, confirmed)
                 # Another process may have written a later one, or removed the folder.
                 if finalized > (ledger.get_meta(writer.connection).get("finalized_epoch") or -1):
-                    epochs = dict.fromkeys(("finalized_epoch", "latest_epoch"), finalized)
-                    slot = self._chain.last_slot_of(finalized)
-                    writer.set_meta(epochs | {"latest_slot": slot})
+                    facts = dict.fromkeys(("finalized_epoch", "latest_epoch"), finalized)
+                    writer.set_meta(facts | {"latest_slot": self._chain.last_slot_of(finalized)})
             self._finalized = max(self._finalized, finalized)
             return True
 
@@ -187,3 +205,45 @@ class LocalStore(StoreFolder):
                 hint=f"Remove what was stored first: bf.store().prune(to={limit})",
             )
             warnings.warn(warning, stacklevel=find_caller_level())
+
+
+def confirm_empty(connection: Database, table: str, empty: Covered) -> Covered:
+    """Note the units *empty* of a table; return those that an earlier response had no rows of."""
+    connection.execute(CREATE_EMPTY)
+    now = int(time.time())
+    confirmed: Covered = {}
+    for subject, intervals in empty.items():
+        for first, last in intervals:
+            noted = connection.execute(
+                "SELECT first, last, noted_at FROM empty_responses"
+                " WHERE table_name = ? AND subject = ? AND first <= ? AND last >= ?",
+                (table, subject, last, first),
+            )
+            # A time in the future means that the clock was set back.
+            old = [part[:2] for part in noted if not 0 <= now - part[2] < CONFIRMATION_SECONDS]
+            seen_twice = clip_intervals(old, first, last)
+            if seen_twice:
+                confirmed[subject] = (*confirmed.get(subject, ()), *seen_twice)
+            new = subtract_intervals([(first, last)], merge_intervals(part[:2] for part in noted))
+            entries = [(*part, now) for part in new]
+            for start, end, at in noted:
+                left = subtract_intervals([(start, end)], seen_twice)
+                entries += [(*part, at) for part in left]
+            connection.execute_many(
+                "DELETE FROM empty_responses WHERE table_name = ? AND subject = ? AND first = ?",
+                [(table, subject, part[0]) for part in noted],
+            )
+            connection.execute_many(
+                "INSERT INTO empty_responses VALUES (?, ?, ?, ?, ?)",
+                [(table, subject, *entry) for entry in entries],
+            )
+    return confirmed
+
+
+def read_empty(
+    connection: Database, table: str, subjects: Collection[str], first: int, last: int
+) -> Covered:
+    """Return the noted units of *subjects* from *first* to *last*."""
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'empty_responses'"):
+        return {}
+    return coverage.read(connection, table, subjects, first, last, relation="empty_responses")

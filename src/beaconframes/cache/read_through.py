@@ -5,7 +5,7 @@ is complete. That is so once
 
 - the unit is final (`finality`) and a response had it (`ReadThrough.put`);
 - its rows cannot exist, or two responses, ten minutes apart, had none (`ReadThrough.put_absent`,
-  `finality.confirm_empty`).
+  `local_store.confirm_empty`).
 
 It is no longer so once its rows are pruned or damaged, were stored with other columns
 (`ReadThrough.start`), or show a hole that cannot be (`ReadThrough.prune_stored_holes`). A load
@@ -21,7 +21,7 @@ import msgspec
 import polars as pl
 
 from beaconframes.active_periods import FAR, NOT_IN_DATASET, NOT_STORED, REASON, UNKNOWN
-from beaconframes.cache import finality
+from beaconframes.cache.finality import StoredLoad
 from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subjects
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid, Selection, coverage
@@ -50,19 +50,16 @@ if TYPE_CHECKING:
 
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.dataset import Covered
-    from beaconframes.endpoint import Call, ChainHead, Endpoint
+    from beaconframes.endpoint import Call, Endpoint
     from beaconframes.endpoint.cache_policy import CacheRange
     from beaconframes.fetch.source import Connection, FetchedRows
     from beaconframes.intervals import Interval, Intervals
 
 
 @dataclass
-class ReadThrough:
+class ReadThrough(StoredLoad):
     """The rows of one load: stored rows, and fetched rows that cannot be stored."""
 
-    connection: Connection
-    store: LocalStore
-    policy: CachePolicy
     table: str
     requested: CacheRange
     values: Mapping[str, Any]
@@ -81,16 +78,6 @@ class ReadThrough:
     """The requested units that are in the store as far as this load knows, by subject."""
     _selection: Selection | None = None
     """The rows in memory, if all of them were stored: checked and returned, but read once."""
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Return the endpoint of the load."""
-        return self.policy.endpoint
-
-    @property
-    def chain_head(self) -> ChainHead:
-        """Return the chain head."""
-        return self.connection.chain_head_of(self.endpoint)
 
     @property
     def grid(self) -> Grid:
@@ -126,7 +113,7 @@ class ReadThrough:
         if not self.missing or self.connection.offline:
             return []
         last = max(intervals[-1][1] for intervals in self.missing.values())
-        self._finalized = finality.last_final_epoch(self, last)
+        self._finalized = self.last_final_epoch(last)
         return list(self.policy.fetch_arguments(self.missing, self.values, self.chain_head))
 
     def refetch_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

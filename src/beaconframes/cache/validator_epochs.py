@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import polars as pl
 
 from beaconframes.active_periods import FAR
-from beaconframes.cache.finality import CONFIRMATION_SECONDS
+from beaconframes.cache.local_store import CONFIRMATION_SECONDS
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Post, Shape

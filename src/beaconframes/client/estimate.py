@@ -9,11 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import polars as pl
 
 from beaconframes.active_periods import FAR, Lifetime, find_periods
-from beaconframes.cache.finality import (
-    is_known_final,
-    needs_second_response,
-    stated_final_epoch,
-)
 from beaconframes.cache.pubkey_index import BATCH_LIMIT, stored_indices
 from beaconframes.cache.read_through import open_rows
 from beaconframes.cache.validator_epochs import ExplorerWithStore
@@ -214,15 +209,15 @@ def count_finality_requests(load: ReadThrough, last: int) -> int:
     V2 reports the latest and the finalized slot in separate responses. If the estimate requested
     one of them, the load requests the other, and the second response for young epochs.
     """
-    if is_known_final(load, last):
+    if load.is_known_final(last):
         return 0
     end = load.chain_head.head() if load.endpoint.envelope is Envelope.V2 else None
     if isinstance(end, HeadV2) and end.is_fresh("latest") and not end.is_fresh("finalized"):
-        return 2 if needs_second_response(load, last) else 1
-    if not needs_second_response(load, last):
+        return 2 if load.needs_second_response(last) else 1
+    if not load.needs_second_response(last):
         load.connection.request_head(load.chain_head)
         return 0
-    return 1 if needs_second_response(load, last, stated_final_epoch(load, last)) else 0
+    return 1 if load.needs_second_response(last, load.stated_final_epoch(last)) else 0
 
 
 def count_stored(load: ReadThrough) -> int:
