@@ -14,7 +14,6 @@ import polars as pl
 from beaconframes.dataset import coverage, ledger, segments
 from beaconframes.dataset.maintenance import scan_segments
 from beaconframes.errors import DatasetError
-from beaconframes.intervals import clip_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -82,7 +81,8 @@ def add_tables(writer: Writer, folder: Path) -> None:
         if schema is not None:
             writer.add(table, pl.DataFrame(schema=schema))
         before = ledger.get_segments(writer.connection, table)
-        overlap = find_overlap(coverage.read(writer.connection, table), covered[table])
+        new = coverage.subtract(covered[table], coverage.read(writer.connection, table))
+        overlap = coverage.subtract(covered[table], new)
         writer.add_covered(table, pl.DataFrame(schema=schema), grid, {})
         coverage.add(writer.connection, table, covered[table])
         if overlap:
@@ -105,16 +105,6 @@ def add_segment(
     if reason := segments.find_damage(segment, folder, thorough=True):
         raise DatasetError(f"{folder / segment.path} {reason}", hint="Run mend() on the dataset")
     writer.add_file(segment, folder / segment.path)
-
-
-def find_overlap(one: Covered, other: Covered) -> Covered:
-    """Return the units that both have, by subject."""
-    found = {
-        subject: tuple(part for ends in parts for part in clip_intervals(one[subject], *ends))
-        for subject, parts in other.items()
-        if subject in one
-    }
-    return {subject: parts for subject, parts in found.items() if parts}
 
 
 def check_equal(
