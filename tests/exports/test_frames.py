@@ -224,7 +224,7 @@ def test_rows_with_a_null_key_are_in_the_last_file(tmp_path, monkeypatch):
     sorter = Sorter(UNPARTITIONED, ["epoch"], tmp_path, recall=lambda _: rows)
     assert [] == list(sorter.add(rows.reverse()))
 
-    assert [8, 8, 4, 2] == [len(file := part.take_rows()) for part in sorter.finish()]
+    assert [8, 8, 4, 2] == [len(file := rows) for _, rows in sorter.finish()]
     assert [20, 21] == file["value"].to_list()
 
 

@@ -53,8 +53,7 @@ def write_file(sources: list[TableSource], target: Target, cells: CellOptions) -
         with translate_errors(path):
             file = target.format.write(draft, mark_cells(cells, source))
             try:
-                for part in sort_source(source, sorter):
-                    rows = part.take_rows()
+                for _, rows in sort_source(source, sorter):
                     file.add(rows)
                     height += rows.height
                     del rows  # frees the memory before the next rows are read

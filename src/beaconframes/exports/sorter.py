@@ -8,7 +8,6 @@ into files by its content, not by the order of arrival. Only rows without a key 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -33,22 +32,8 @@ SPILL_BYTES = 128 * 2**20
 """Bytes of buffered rows from which they are written to disk as a run, if they fill a file."""
 
 
-@dataclass
-class FileRows:
-    """The rows of one file of a partition; they are sorted when the file is written."""
-
-    partition: int
-    frames: list[pl.DataFrame]
-    key: Sequence[str] | None = None
-    """The columns to sort by; None if the rows are sorted already."""
-
-    def take_rows(self) -> pl.DataFrame:
-        """Return the sorted rows, and remove them from this object."""
-        return self.frames.pop() if self.key is None else sort_rows(self.frames, self.key)
-
-
 class Sorter:
-    """Accept rows in any order, and yield the rows of one file after the other, by partition.
+    """Accept rows in any order, and yield each file: the number of its partition, and its rows.
 
     While rows arrive in the order of partitions, each partition is yielded when the next one
     starts. After the first row out of order, all rows are yielded at the end; *recall* returns the
@@ -72,7 +57,7 @@ class Sorter:
         self._runs: list[Path] = []
         self._highest: int | None = None
 
-    def add(self, rows: pl.DataFrame) -> Iterator[FileRows]:
+    def add(self, rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
         """Add *rows*, and yield the files of the partitions that are now complete."""
         if rows.is_empty():
             return
@@ -117,7 +102,7 @@ class Sorter:
         frames.clear()
         return rows.sort(PARTITION_COLUMN, maintain_order=True)
 
-    def finish(self) -> Iterator[FileRows]:
+    def finish(self) -> Iterator[tuple[int, pl.DataFrame]]:
         """Yield the files of all buffered partitions, which get no more rows."""
         if self._runs and self._buffer.frames:
             self._write_run()
@@ -129,7 +114,7 @@ class Sorter:
             run.unlink()
         self._runs = []
 
-    def _split_into_files(self, rows: pl.LazyFrame) -> Iterator[FileRows]:
+    def _split_into_files(self, rows: pl.LazyFrame) -> Iterator[tuple[int, pl.DataFrame]]:
         """Yield the files of *rows*; small partitions are read together."""
         number = pl.col(PARTITION_COLUMN)
         sizes = rows.group_by(PARTITION_COLUMN).len().sort(PARTITION_COLUMN).collect()
@@ -154,12 +139,12 @@ class Sorter:
             files = _split_by_key(part, self._key) if self._key and first in large else [part]
             for lazy in files:
                 # No variable here may reference the rows: the next rows need the memory.
-                file = FileRows(first, [lazy.collect()], self._key)
-                if not file.frames[0].is_empty():
-                    yield file
+                frames = [lazy.collect()]
+                if not frames[0].is_empty():
+                    yield first, sort_rows(frames, self._key)
 
 
-def sort_source(source: TableSource, sorter: Sorter) -> Iterator[FileRows]:
+def sort_source(source: TableSource, sorter: Sorter) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield the rows of *source*, file by file."""
     columns = (source.table.schema.names(), source.table.schema.dtypes())
     for rows in source.frames():
@@ -183,11 +168,11 @@ def _split_by_key(rows: pl.LazyFrame, key: Sequence[str]) -> Iterator[pl.LazyFra
             yield part
 
 
-def _split_by_partition(rows: pl.DataFrame) -> Iterator[FileRows]:
+def _split_by_partition(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield the rows of each partition; *rows* are sorted by partition."""
     number = pl.col(PARTITION_COLUMN)
     starts = rows.select((number != number.shift(1)).fill_null(value=True).arg_true()).to_series()
     ends = [*starts[1:], rows.height]
     for start, end in zip(starts, ends, strict=True):
         part = rows.slice(start, end - start)
-        yield FileRows(part[PARTITION_COLUMN][0], [part.drop(PARTITION_COLUMN)])
+        yield part[PARTITION_COLUMN][0], part.drop(PARTITION_COLUMN)

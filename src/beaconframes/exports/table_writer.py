@@ -42,9 +42,10 @@ class TableWriter:
         """Write all rows that are not published, and return the drafts by their final path."""
         key, partitioning = self._source.table.key, self._table.partitioning
         sorter = Sorter(partitioning, key, self._work.folder / "runs", self._recall_partition)
-        for part in sort_source(self._source, sorter):
-            drafts = self._drafts.setdefault(self._get_folder(part.partition), [])
-            drafts.append(self._write_draft(part.take_rows()))
+        for partition, rows in sort_source(self._source, sorter):
+            draft = self._write_draft(rows)
+            self._drafts.setdefault(self._get_folder(partition), []).append(draft)
+            del rows  # frees the memory before the next rows are read
         if not self._drafts and not self._published:
             self._drafts[self._table.name] = [self._write_draft(self._read_files([]))]
         new_files: dict[str, Segment] = {}
