@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from beaconframes.dataset import published
 from beaconframes.dataset.segments import sync
@@ -25,7 +25,6 @@ from beaconframes.exports.work_folder import WORK_FOLDER, open_work_folder
 if TYPE_CHECKING:
     from beaconframes.dataset import Segment
     from beaconframes.exports.formats import CellOptions, Format
-    from beaconframes.exports.manifest import DatasetInfo
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import TableSource
     from beaconframes.exports.targets import Target
@@ -73,7 +72,7 @@ def write_dataset(
     sources: list[TableSource],
     target: Target,
     cells: CellOptions,
-    info: DatasetInfo,
+    info: dict[str, Any],
     by: str | None,
 ) -> Export:
     """Write all tables into a folder, then the documents, and last the manifest."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from beaconframes.exports.dataset_writer import DEFAULT, write_dataset, write_file
 from beaconframes.exports.formats import CellOptions
 from beaconframes.exports.lock import ExportLocked
-from beaconframes.exports.manifest import DatasetInfo, check_creators, check_license, check_text
+from beaconframes.exports.manifest import check_creators, check_license, check_text
 from beaconframes.exports.object_store import export_to_store
 from beaconframes.exports.remote_target import parse_remote_target
 from beaconframes.exports.source_factory import create_sources
@@ -143,13 +143,13 @@ def export(
     default, default_title = "dataset", "Tables of a chain"
     if len(sources) == 1:
         default, default_title = sources[0].table.name, sources[0].table.title
-    info = DatasetInfo(
-        check_name(name or default, "name"),
-        check_text("title", title) or default_title,
-        check_creators(creators),
-        check_license(license),
-        check_text("url", url),
-    )
+    info = {
+        "name": check_name(name or default, "name"),
+        "title": check_text("title", title) or default_title,
+        "creators": check_creators(creators),
+        "license": check_license(license),
+        "url": check_text("url", url),
+    }
 
     def write(path: Path) -> Export:
         if local.is_file:

@@ -99,17 +99,6 @@ class ManifestTable:
         }
 
 
-@dataclass(frozen=True)
-class DatasetInfo:
-    """The name, the title, the creators, the license and the address of a dataset."""
-
-    name: str
-    title: str
-    creators: tuple[str, ...] = ()
-    license: str | None = None
-    url: str | None = None
-
-
 def check_text(argument: str, value: object) -> str | None:
     """Return *value* if it is text or None; raise a UsageError that names the *argument*."""
     if value is not None and not is_text(value):
@@ -132,11 +121,11 @@ def check_license(value: object) -> str | None:
         ) from None
 
 
-def check_creators(creators: object) -> tuple[str, ...]:
+def check_creators(creators: object) -> list[str]:
     """Return the names of the creators, from one name or several."""
     values = [creators] if isinstance(creators, str) else creators
     names = [*values] if isinstance(values, Iterable) else [None]
-    texts = tuple(name for name in names if is_text(name))
+    texts = [name for name in names if is_text(name)]
     if len(texts) < len(names):
         raise UsageError(
             f"creators={visible(repr(creators), 60)} is not a list of names",
@@ -145,18 +134,14 @@ def check_creators(creators: object) -> tuple[str, ...]:
     return texts
 
 
-def build_manifest(info: DatasetInfo, tables: list[ManifestTable]) -> dict[str, Any]:
-    """Return the manifest of a dataset with these *tables*."""
+def build_manifest(info: dict[str, Any], tables: list[ManifestTable]) -> dict[str, Any]:
+    """Return the manifest of a dataset with these *tables*, from *info* such as its title."""
     by_name = sorted(tables, key=lambda table: table.name)
     routes = {table.source.table.route for table in tables}
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "name": info.name,
-        "title": info.title,
-        "creators": list(info.creators),
-        "license": info.license,
-        "url": info.url,
+        **info,
         "complete": not any(table.gaps for table in tables),
         "provenance": {
             **collect_provenance([table.source for table in tables]),
