@@ -79,10 +79,7 @@ class ManifestTable:
             "partitioned_by": self.partitioning.by or None,
             "partition_key": self.partitioning.key or None,
             "sorted_by": self.partitioning.get_sort_key(table.key),
-            "columns": [
-                {"name": c.name, "type": c.type, "unit": c.unit, "key": c.key, "meaning": c.meaning}
-                for c in table.columns
-            ],
+            "columns": [*table.columns],
             "endpoint": table.route or None,
             "request": self.source.request,
             "gaps": self.gaps,

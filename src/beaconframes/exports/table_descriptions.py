@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -26,39 +26,29 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class ColumnDescription:
-    """A column as the metadata describes it."""
-
-    name: str
-    type: str
-    unit: str
-    key: bool
-    meaning: str
-
-
-@dataclass(frozen=True)
 class TableDescription:
-    """A table as the metadata describes it; ``route`` is the endpoint that the rows are from."""
+    """A table as the metadata describes it; ``route`` is the endpoint that the rows are from.
+
+    The manifest has ``columns`` as they are.
+    """
 
     name: str
     title: str
     schema: pl.Schema
-    columns: tuple[ColumnDescription, ...]
+    columns: tuple[dict[str, Any], ...]
     route: str = ""
 
     @property
     def key(self) -> list[str]:
         """Return the columns that rows are sorted by."""
-        return [column.name for column in self.columns if column.key]
+        return [column["name"] for column in self.columns if column["key"]]
 
 
 def describe_endpoint(endpoint: Endpoint, name: str | None = None) -> TableDescription:
     """Return the description of the table of *endpoint*."""
     table = endpoint.table
-    columns = tuple(
-        ColumnDescription(row["column"], row["type"], row["unit"], row["key"], row["meaning"])
-        for row in table.describe().iter_rows(named=True)
-    )
+    described = table.describe().rename({"column": "name"})
+    columns = tuple(described.select("name", "type", "unit", "key", "meaning").to_dicts())
     title = " ".join(inspect.cleandoc(table.__doc__ or "").split())
     return TableDescription(
         name or get_table_name(endpoint), title, table.schema(), columns, route=endpoint.route
@@ -107,7 +97,7 @@ def check_columns(schema: pl.Schema) -> None:
 def add_undeclared_columns(table: TableDescription, schema: pl.Schema) -> TableDescription:
     """Return *table* with all columns of *schema*, including those that it does not declare."""
     check_columns(schema)
-    declared = {column.name: column for column in table.columns}
+    declared = {column["name"]: column for column in table.columns}
     columns = tuple(
         declared.get(name) or describe_column(name, dtype) for name, dtype in schema.items()
     )
@@ -119,15 +109,15 @@ def add_finality(table: TableDescription) -> TableDescription:
     if "finalized" in table.schema:
         return table
     meaning = "Whether the row was final when it was exported; other rows may still change."
-    column = ColumnDescription("finalized", "Boolean", "", key=False, meaning=meaning)
+    column = describe_column("finalized", pl.Boolean()) | {"meaning": meaning}
     schema = pl.Schema({**table.schema, "finalized": pl.Boolean()})
     return replace(table, schema=schema, columns=(*table.columns, column))
 
 
-def describe_column(name: str, dtype: pl.DataType) -> ColumnDescription:
+def describe_column(name: str, dtype: pl.DataType) -> dict[str, Any]:
     """Return the description of an undeclared column, from its name and its type."""
     unit = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
-    return ColumnDescription(name, type_name(dtype), unit, key=False, meaning="")
+    return {"name": name, "type": type_name(dtype), "unit": unit, "key": False, "meaning": ""}
 
 
 def check_name(name: object, argument: str = "table") -> str:
