@@ -192,6 +192,17 @@ def test_false_row_count_in_the_manifest_is_refused(tmp_path):
             way()
 
 
+def test_parquet_file_with_another_ending_is_refused(tmp_path):
+    """The ending decides whether the claims of a file are checked."""
+    folder = exported(tmp_path / "out")
+    data = page((folder / FILE).read_bytes(), unpacked=LARGEST, content=bomb())
+    (folder / "rows/00000.pq").write_bytes(data)
+    forged(folder, data, path="rows/00000.pq")
+    for way in ways(folder, tmp_path / "copy"):
+        with pytest.raises(DatasetError, match=r"lists rows/00000\.pq, which is no parquet file"):
+            way()
+
+
 def test_other_schema_is_refused(tmp_path):
     """K17: columns are those of the manifest; a table of a loader has the loader's columns."""
     folder = exported(tmp_path / "out")

@@ -162,6 +162,10 @@ def list_segments(manifest: dict[str, Any], path: Path) -> list[Segment]:
                 raise DatasetError(
                     f"{path} lists {visible(where, 60)!r}, which is outside of its dataset"
                 )
+            form = table_entry["format"]
+            # Only files that are called Parquet are checked as such before they are read.
+            if not where.endswith(f".{form}"):
+                raise _damage_error(path, f"it lists {where}, which is no {form} file")
             if where in found:
                 raise _damage_error(path, f"it lists {where} twice")
             ranges = {key: tuple(pair) for key, pair in file["ranges"].items()}
