@@ -22,7 +22,7 @@ from beaconframes.cli.chart_input import read_file
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.formats.cells import CellOptions
 from beaconframes.exports.formats.parquet import ParquetWriter
-from beaconframes.exports.partitions import UNPARTITIONED
+from beaconframes.exports.partitions import UNPARTITIONED, create_partitioning
 from beaconframes.exports.row_order import sort_rows
 from beaconframes.exports.sorter import Sorter
 from beaconframes.exports.sources import create_frame_source, create_stream_source
@@ -226,6 +226,27 @@ def test_rows_with_a_null_key_are_in_the_last_file(tmp_path, monkeypatch):
 
     assert [8, 8, 4, 2] == [len(file := rows) for _, rows in sorter.finish()]
     assert [20, 21] == file["value"].to_list()
+
+
+@pytest.mark.parametrize("late", [None, 3, 30])
+def test_full_files_do_not_wait_for_the_end_of_their_partition(tmp_path, monkeypatch, late):
+    """Files are full once rows of a later epoch follow. Later rows of theirs change no byte."""
+    monkeypatch.setattr("beaconframes.exports.sorter.ROWS", 20)
+    monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 20)
+    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 24)
+    rows = income(0, 59)
+    epochs = rows.sort("epoch", "validator_index", descending=[False, True])
+    by_day = create_partitioning("day", rows.schema, MAINNET)
+    sorter = Sorter(by_day, ["validator_index", "epoch"], tmp_path, recall=lambda _: rows.clear())
+    early = [part for frame in epochs.iter_slices(24) for part in sorter.add(frame)]
+    assert [18] * 9 == [part.take_rows().height for part in early]
+    assert [18] == [part.take_rows().height for part in sorter.finish()]
+
+    new = pl.DataFrame({"epoch": [late]}, schema={"epoch": pl.Int64})
+    new = rows.head(1).drop("epoch").hstack(new).select(rows.columns)
+    bf.export(pl.concat([rows, new]), tmp_path / "whole")
+    bf.export(iter([*epochs.iter_slices(24), new, epochs.head(0)]), tmp_path / "late")
+    assert files(tmp_path / "whole") == files(tmp_path / "late")
 
 
 def test_rows_with_equal_text_keys_have_one_order(tmp_path):

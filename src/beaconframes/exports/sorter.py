@@ -1,9 +1,11 @@
 """External sorting: rows in any order become the sorted files of each partition, in bounded memory.
 
 A partition waits in memory until it is complete. If rows arrive in the order of partitions, it is
-complete when the next one starts. Rows that exceed the memory limit, also out of order, are written
-to disk as sorted runs and merged at the end. Both ways make the same files: a partition is split
-into files by its content, not by the order of arrival. Only rows without a key keep that order.
+complete when the next one starts. The full files of a large one are written before, if its rows
+arrive in the order of its first key. Rows that exceed the memory limit, also out of order, are
+written to disk as sorted runs and merged at the end. All ways make the same files: a partition is
+split into files by its content, not by the order of arrival. Only rows without a key keep that
+order.
 """
 
 from __future__ import annotations
@@ -36,8 +38,9 @@ class Sorter:
     """Accept rows in any order, and yield each file: the number of its partition, and its rows.
 
     While rows arrive in the order of partitions, each partition is yielded when the next one
-    starts. After the first row out of order, all rows are yielded at the end; *recall* returns the
-    rows of a partition that was already yielded. Runs are written into the folder *scratch*.
+    starts, and its full files when rows of a larger first key follow. After the first row out of
+    order, all rows are yielded at the end; *recall* returns the rows of a partition that was
+    already yielded. Runs are written into the folder *scratch*.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Sorter:
     ) -> None:
         self._number = partitioning.number.alias(PARTITION_COLUMN)
         self._key = partitioning.get_sort_key(key)
+        self._lead = partitioning.lead if partitioning.lead in key else ""
         self._scratch = scratch
         self._recall = recall
         self._is_ordered = True
@@ -56,6 +60,8 @@ class Sorter:
         self._buffer = RowBuffer()
         self._runs: list[Path] = []
         self._highest: int | None = None
+        self._yielded_lead: Any = None
+        """The largest lead of the files that were yielded before their partition is complete."""
 
     def add(self, rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
         """Add *rows*, and yield the files of the partitions that are now complete."""
@@ -64,7 +70,8 @@ class Sorter:
         rows = rows.with_columns(self._number)
         low: Any = rows[PARTITION_COLUMN].min()
         high: Any = rows[PARTITION_COLUMN].max()
-        if self._highest is not None and low < self._highest:
+        is_late = low == self._highest and self._belongs_to_yielded_files(rows)
+        if self._highest is not None and (low < self._highest or is_late):
             self._is_ordered = False
             for number in self._yielded & set(rows[PARTITION_COLUMN].unique()):
                 self._yielded.discard(number)
@@ -77,8 +84,35 @@ class Sorter:
                 self._add_to_buffer(rows.filter(~is_last))
                 rows = rows.filter(is_last)
                 yield from self.finish()
+            elif low == self._highest:
+                yield from self._finish_files(rows)
         self._highest = high if self._highest is None else max(high, self._highest)
         self._add_to_buffer(rows)
+
+    def _belongs_to_yielded_files(self, rows: pl.DataFrame) -> bool:
+        """Return whether some *rows* of the last partition belong to files that were yielded."""
+        if self._yielded_lead is None:
+            return False
+        lead = rows[self._lead]
+        lowest: Any = lead.min()
+        return lead.has_nulls() or lowest <= self._yielded_lead
+
+    def _finish_files(self, following: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Yield the full files of a partition whose next rows, *following*, have a larger lead."""
+        if not self._lead or self._runs or self._buffer.rows <= ROWS:
+            return
+        lead, *leads = (frame[self._lead] for frame in (following, *self._buffer.frames))
+        lowest: Any = lead.min()
+        if lead.has_nulls() or any(one.has_nulls() or one.max() >= lowest for one in leads):
+            return
+        rows = pl.concat(self._buffer.frames)
+        *full, (start, _) = split_key_ranges(rows.lazy(), self._lead)
+        if full:
+            self._buffer.take_all()
+            self._yielded_lead = full[-1][1]
+            self._add_to_buffer(rows.filter(pl.col(self._lead) >= start))
+            rows = rows.filter(pl.col(self._lead) < start)
+            yield from self._split_into_files(rows.lazy())
 
     def _add_to_buffer(self, rows: pl.DataFrame) -> None:
         self._buffer.add(rows)
@@ -104,6 +138,7 @@ class Sorter:
 
     def finish(self) -> Iterator[tuple[int, pl.DataFrame]]:
         """Yield the files of all buffered partitions, which get no more rows."""
+        self._yielded_lead = None
         if self._runs and self._buffer.frames:
             self._write_run()
         if self._runs:
