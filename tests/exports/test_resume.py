@@ -306,6 +306,25 @@ def test_files_by_validators_are_complete_before_the_next_validators(
     assert (20 * 251, 2) == (made.rows, made.added)
 
 
+def test_a_dataset_is_read_in_the_order_of_epochs(tmp_path, monkeypatch):
+    """No request limits the validators of a call, so files need not wait for the end of a day."""
+    from beaconframes.exports import chunked_load
+    from beaconframes.exports.loader_calls import LoaderCall
+
+    calls, load = [], LoaderCall.load
+
+    def record(self, **changes):
+        calls.append((len(changes["validators"]), changes["until"] - changes["since"] + 1))
+        return load(self, **changes)
+
+    monkeypatch.setattr(chunked_load, "CHUNK_ROWS", 600)
+    monkeypatch.setattr(LoaderCall, "load", record)
+    with bf.open() as sample:
+        last = sample.chain_head.latest("epoch", finalized=True)
+        export(tmp_path, validators=range(300), since=last - 4, until=last)
+    assert [(300, 2), (300, 2), (300, 1)] == calls
+
+
 def test_unknown_public_key_is_a_gap(tmp_path, explorer):
     """It stays a gap, and the same export adds nothing."""
     unknown = f"0x{'ab' * 48}"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from beaconframes.exports.sources import TableSource
     from beaconframes.intervals import Intervals
 
-CHUNK_ROWS = 131_072
+CHUNK_ROWS = 262_144
 CHUNK_UNITS = 1_000
 """Units per call where the number of rows is unknown."""
 CHOOSE_FOLDER = "choose another folder, or remove this one"
@@ -104,6 +104,11 @@ class ChunkedLoad:
     def chain(self) -> Chain:
         """Return the chain of the rows."""
         return self.call.explorer.chain
+
+    @property
+    def window(self) -> int:
+        """Return how many units a request covers; one if the source sends no requests."""
+        return self.policy.window if self.call.explorer.source.sessions else 1
 
     def update_request(self) -> None:
         """Set the request and the finalized epoch of the source."""
@@ -217,8 +222,9 @@ class ChunkedLoad:
         is_listed = self.policy.is_listed
         requested = self.requested.intervals if is_listed else ((self.since, self.until),)
         parts = clip_intervals(requested, self.start, self.until)
-        intervals = [interval for part in parts for interval in self.split_interval(part)]
         blocks = self.split_subjects()
+        size = max(map(len, blocks))
+        intervals = [interval for part in parts for interval in self.split_interval(part, size)]
         if self.by_subject:
             return chunks + [Chunk(block, *ends) for block in blocks for ends in intervals]
         return chunks + [Chunk(block, *ends) for ends in intervals for block in blocks]
@@ -254,7 +260,7 @@ class ChunkedLoad:
 
     def split_subjects(self) -> list[list[int | str]]:
         """Return the validators of each call."""
-        window = min(self.policy.window, max(self.until - self.start + 1, 1))
+        window = min(self.window, max(self.until - self.start + 1, 1))
         size = max(CHUNK_ROWS // window // 100, 1) * 100
         subjects = self.subjects
         if not self.by_subject:
@@ -265,11 +271,11 @@ class ChunkedLoad:
 
         return [list(group) for _, group in groupby(subjects, get_partition)] or [[]]
 
-    def split_interval(self, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
-        """Yield the intervals of units of each call."""
+    def split_interval(self, part: tuple[int, int], size: int) -> Iterator[tuple[int, int]]:
+        """Yield the intervals of units of each call, which has up to *size* validators."""
         # A chunk is a whole number of requests, which the loader sends concurrently.
-        window = min(self.policy.window, part[1] - part[0] + 1)
-        units = CHUNK_ROWS // len(self.subjects) if self.subjects else CHUNK_UNITS
+        window = min(self.window, part[1] - part[0] + 1)
+        units = CHUNK_ROWS // size if size else CHUNK_UNITS
         length = max(units // window, 1) * window
         for first in range(part[0], part[1] + 1, length):
             yield first, min(first + length - 1, part[1])
