@@ -35,11 +35,16 @@ if TYPE_CHECKING:
     from beaconframes.v1.execution_blocks import BlockNumbers
 
 
+INDICES = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*", re.ASCII)
+
+
 def parse_validators(parameter: Identifiers, fields: Fields) -> tuple[list[int], list[str]]:
     """Return the indices and the public keys in a request, or raise RequestRefused."""
     items = fields[parameter.arg].split(",")
     if len(items) > parameter.at_most:
         raise RequestRefused(f"only a maximum of {parameter.at_most} query parameters are allowed")
+    if INDICES.fullmatch(fields[parameter.arg]):
+        return [*map(int, items)], []  # the usual case, in a tenth of the time
     indices, pubkeys = [], []
     for item in items:
         if is_pubkey(item):
