@@ -77,7 +77,7 @@ class ReadThrough(StoredLoad):
     _stored: Covered = field(default_factory=dict)
     """The requested units that are in the store as far as this load knows, by subject."""
     _selection: Selection | None = None
-    """The rows in memory, if all of them were stored: checked and returned, but read once."""
+    """The stored rows, if they are all rows: selected once, and read once."""
 
     @property
     def grid(self) -> Grid:
@@ -199,6 +199,8 @@ class ReadThrough(StoredLoad):
             return NO_GAPS
         selection = self.select()
         if self.has_all_rows(selection):
+            if not self.missing:
+                self._selection = selection
             return NO_GAPS
         if not (self.missing or self.is_lazy):
             frame = collect(self.endpoint, selection.rows, is_sorted=selection.ordered)

@@ -150,10 +150,11 @@ class CoveredTables(ABC):
         chosen.sort(key=lambda segment: sort_key(segment, grid))
         rows = pl.scan_parquet([self.path / segment.path for segment in chosen], glob=False)
         ordered = are_disjoint(chosen, grid)
+        requested = intervals_of(numbers)
         if all(segment.is_within(grid.unit, parts) for segment in chosen) and (
             grid.subject is None
             or subjects is None
-            or all(segment.is_within(grid.subject, intervals_of(numbers)) for segment in chosen)
+            or all(segment.is_within(grid.subject, requested) for segment in chosen)
         ):
             return Selection(rows, sum(segment.rows for segment in chosen), ordered)
         names = list(subjects) if subjects is not None else None
