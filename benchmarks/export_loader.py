@@ -1,13 +1,15 @@
 """Export of six days of 1,000 validators through a loader, beside a loop over its days by hand.
 
-Run: ``python benchmarks/export_loader.py``. Both read the sample, and write a Parquet file a day,
-sorted by validator and epoch. The export also finds missing rows, checks invariants, computes
+Run: ``python benchmarks/export_loader.py``; ``--dataset`` and ``--validators`` choose another
+dataset, such as one of ``beaconframes simulate``. Both cases read it, and write a Parquet file a
+day, sorted by validator and epoch. The export also finds missing rows, checks invariants, computes
 checksums, syncs files to disk and writes a manifest. Each case has its own process; rounds
 alternate, and the rows must be equal.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import subprocess
@@ -20,6 +22,7 @@ import polars as pl
 from sizes import choose
 
 import beaconframes as bf
+from beaconframes.dataset import Dataset
 from beaconframes.simulator import open_sample
 
 VALIDATORS, DAYS = choose((1_000, 6), (100, 1))
@@ -27,18 +30,18 @@ ROUNDS = choose(5, 1)
 EPOCHS_OF_DAY = 225
 
 
-def with_export(target: Path, first: int, last: int) -> None:
+def with_export(dataset: Dataset, validators: int, target: Path, first: int, last: int) -> None:
     """Export through the loader."""
-    with bf.open():
+    with bf.open(dataset):
         bf.export(
-            bf.load_income_history, target, validators=range(VALIDATORS), since=first, until=last
+            bf.load_income_history, target, validators=range(validators), since=first, until=last
         )
 
 
-def with_loop(target: Path, first: int, last: int) -> None:
+def with_loop(dataset: Dataset, validators: int, target: Path, first: int, last: int) -> None:
     """Read, sort and write one day after the other with polars."""
-    rows = open_sample().scan("income_history")
-    rows = rows.filter(pl.col("validator_index") < VALIDATORS)
+    rows = dataset.scan("income_history")
+    rows = rows.filter(pl.col("validator_index") < validators)
     for start in range(first, last + 1, EPOCHS_OF_DAY):
         day = rows.filter(pl.col("epoch").is_between(start, start + EPOCHS_OF_DAY - 1)).collect()
         day = day.sort("validator_index", "epoch")
@@ -52,13 +55,19 @@ CASES = {"export": with_export, "loop": with_loop}
 
 def main() -> None:
     """Measure both cases in alternation, and print the ratio."""
-    if len(sys.argv) > 1:
-        _, case, target, first, last = sys.argv
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dataset", type=Path, help="folder of a dataset; default: the sample")
+    parser.add_argument("--validators", type=int, default=VALIDATORS)
+    parser.add_argument("--case", nargs=4, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    dataset = Dataset.open(given.dataset) if given.dataset else open_sample()
+    if given.case:
+        case, target, *ends = given.case
         start = time.process_time()
-        CASES[case](Path(target), int(first), int(last))
+        CASES[case](dataset, given.validators, Path(target), *map(int, ends))
         print(json.dumps(time.process_time() - start))
         return
-    with bf.open() as sample:
+    with bf.open(dataset) as sample:
         # Whole days, of which all rows are final.
         end = (sample.chain_head.latest("epoch", finalized=True) + 1) // EPOCHS_OF_DAY
     first, last = (end - DAYS) * EPOCHS_OF_DAY, end * EPOCHS_OF_DAY - 1
@@ -68,7 +77,9 @@ def main() -> None:
             frames = []
             for case, found in taken.items():
                 target = Path(home) / f"{case}-{number}"
-                command = [sys.executable, __file__, case, str(target), str(first), str(last)]
+                command = [sys.executable, __file__, "--validators", str(given.validators)]
+                command += ["--dataset", str(dataset.path)]
+                command += ["--case", case, str(target), str(first), str(last)]
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
                 found.append(json.loads(done.stdout.splitlines()[-1]))
                 files = target.rglob("*.parquet")
