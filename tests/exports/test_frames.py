@@ -238,9 +238,9 @@ def test_full_files_do_not_wait_for_the_end_of_their_partition(tmp_path, monkeyp
     epochs = rows.sort("epoch", "validator_index", descending=[False, True])
     by_day = create_partitioning("day", rows.schema, MAINNET)
     sorter = Sorter(by_day, ["validator_index", "epoch"], tmp_path, recall=lambda _: rows.clear())
-    early = [part for frame in epochs.iter_slices(24) for part in sorter.add(frame)]
-    assert [18] * 9 == [part.take_rows().height for part in early]
-    assert [18] == [part.take_rows().height for part in sorter.finish()]
+    early = [part for frame in epochs.iter_slices(24) for _, part in sorter.add(frame)]
+    assert [18] * 9 == [part.height for part in early]
+    assert [18] == [part.height for _, part in sorter.finish()]
 
     new = pl.DataFrame({"epoch": [late]}, schema={"epoch": pl.Int64})
     new = rows.head(1).drop("epoch").hstack(new).select(rows.columns)

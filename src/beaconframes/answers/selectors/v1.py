@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 INDICES = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*", re.ASCII)
+"""A list of validators by index only."""
 
 
 def parse_validators(parameter: Identifiers, fields: Fields) -> tuple[list[int], list[str]]:
