@@ -181,7 +181,8 @@ class DatasetView:
             if not (is_first or self.drawn or count > MAX_DERIVED_ROWS):
 
                 def compute() -> tuple[int, tuple[pl.LazyFrame, set[str]]]:
-                    frames = self._read_parts(rows, days, count)
+                    # Requested a second time, the tables that it is made of are computed once.
+                    frames = self._read_parts(make_rows(self), days, count)
                     return int(frames.estimated_size()), (frames.lazy(), tables)
 
                 found = cache.get_or_compute(name, compute)
