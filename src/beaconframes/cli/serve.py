@@ -15,6 +15,7 @@ from beaconframes.cli.connection_options import open_stored_sample
 from beaconframes.cli.from_signature import Kind, command, list_arguments
 from beaconframes.cli.rendering import format_json
 from beaconframes.cli.runner import current_state
+from beaconframes.memory import share_heap
 from beaconframes.server import Server
 from beaconframes.text import visible
 
@@ -99,6 +100,7 @@ def serve(
     if latency is not None:
         arguments["faults"] = (*arguments.get("faults", ()), f"latency={latency}")
     live, wire = arguments["live"], arguments["wire"]
+    share_heap()
     with contextlib.ExitStack() as stack:
         stack.enter_context(show_log(with_requests=access_log))
         if dataset is None:
