@@ -24,8 +24,7 @@ from beaconframes.v2.slot_attestation_duties import SLOT_ATTESTATION_DUTIES
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from beaconframes.answers.view import DatasetView
-    from beaconframes.derive.chain_tables import View
+    from beaconframes.answers.view import View
     from beaconframes.endpoint import Endpoint, Fields, Parameter
 
 HOUR = 3600
@@ -43,7 +42,7 @@ def find_stored_table(endpoint: Endpoint) -> str:
 def select_rows(
     endpoint: Endpoint,
     requests: Sequence[Fields],
-    view: DatasetView,
+    view: View,
     joined: Mapping[Parameter, Sequence[Collection[int]]] | None = None,
 ) -> pl.LazyFrame:
     """Return the rows that *requests* select, in the order of an answer.
@@ -82,7 +81,7 @@ def select_rows(
     return rows
 
 
-def scan_rows(endpoint: Endpoint, view: DatasetView, drawn: range) -> pl.LazyFrame:
+def scan_rows(endpoint: Endpoint, view: View, drawn: range) -> pl.LazyFrame:
     """Return the rows of an *endpoint*, with those of the epochs that have to be *drawn*."""
     if endpoint.envelope is Envelope.V2:
         if drawn:
@@ -101,7 +100,7 @@ def scan_rows(endpoint: Endpoint, view: DatasetView, drawn: range) -> pl.LazyFra
 
 
 def draw_epoch(
-    view: DatasetView, table: str, epoch: int, draw: Callable[[int], pl.DataFrame]
+    view: View, table: str, epoch: int, draw: Callable[[int], pl.DataFrame]
 ) -> pl.LazyFrame:
     """Return the rows of an *epoch* of *table*, which are drawn once."""
 
@@ -113,7 +112,7 @@ def draw_epoch(
     return drawn.lazy()
 
 
-def find_drawn_epochs(endpoint: Endpoint, fields: Fields, view: DatasetView) -> range:
+def find_drawn_epochs(endpoint: Endpoint, fields: Fields, view: View) -> range:
     """Return the epochs of a request whose attestations a simulated dataset does not store."""
     if endpoint not in (ATTESTATIONS, SLOT_ATTESTATIONS, SLOT_ATTESTATION_DUTIES):
         return range(0)

@@ -15,7 +15,7 @@ from beaconframes.answers.v2.rewards import (
 )
 
 if TYPE_CHECKING:
-    from beaconframes.derive.chain_tables import View
+    from beaconframes.answers.view import View
 
 SECONDS_PER_YEAR = 365 * 86_400
 

@@ -15,7 +15,7 @@ from beaconframes.answers.v2.amounts import (
 )
 
 if TYPE_CHECKING:
-    from beaconframes.derive.chain_tables import View
+    from beaconframes.answers.view import View
 
 STATUSES = {
     "deposited": "pending_initialized",
