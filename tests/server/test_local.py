@@ -54,19 +54,6 @@ def test_an_invalid_argument_leaves_no_server(chain):
     assert before >= threading.active_count()
 
 
-def test_head_and_body_are_one_write(running):
-    """E1: a small answer arrives in one packet."""
-    host, port = running.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port))) as connection:
-        request = f"GET /api/v1/epoch/x HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n"
-        connection.sendall(request.encode())
-        received = connection.recv(1 << 16)
-
-    head, _, body = received.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400")
-    assert body.endswith(b"}")
-
-
 @pytest.mark.parametrize("chain", [small.CHAIN, MAINNET])
 def test_ages_count_from_the_head_of_a_served_dataset(tmp_path, chain):
     """It may have ended years ago. The age is that of ten epochs."""

@@ -1,10 +1,10 @@
-"""uvicorn's server, HTTP protocol and transport, with what the local explorer needs beside them."""
+"""uvicorn's server and HTTP protocol, with what the local explorer needs beside them."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h11
 import uvicorn
@@ -18,57 +18,11 @@ REQUEST_SECONDS = 8.0
 """Seconds from the start of a connection, or from the first byte of a request, to its last byte."""
 
 PART_BYTES = 1 << 14
-MAX_JOINED_BYTES = 1 << 16
-"""Bytes up to which parts are joined: copying more takes longer than a second write."""
-
 TICK_SECONDS = 1.0
 TICKS_OF_A_DATE = 10
 """uvicorn updates the date in its answers once in so many of its ticks."""
 THREADS = 4
 """Threads that answer requests. More of them answer nothing sooner, and each needs memory."""
-
-
-class JoinedWrites:
-    """A transport that writes at once what is written in one iteration of the event loop.
-
-    uvicorn writes the head and the body of an answer separately: a client would wake up twice, and
-    a small answer would take two packets.
-    """
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Write *data* at the end of this iteration of the event loop."""
-        if not data:
-            return
-        if self._size + len(data) > MAX_JOINED_BYTES:
-            self.flush()
-            # Of a view, the transport can take what it has not sent yet without a copy.
-            self._transport.write(memoryview(data))
-            return
-        if not self._parts:
-            self._loop.call_soon(self.flush)
-        self._parts.append(bytes(data))
-        self._size += len(data)
-
-    def flush(self) -> None:
-        """Write the collected parts."""
-        if self._parts:
-            data = b"".join(self._parts)
-            self._parts, self._size = [], 0
-            self._transport.write(data)
-
-    def close(self) -> None:
-        """Write the collected parts, then close the connection."""
-        self.flush()
-        self._transport.close()
 
 
 class RequestDeadlineProtocol(H11Protocol):
@@ -82,7 +36,7 @@ class RequestDeadlineProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the deadline of the first request."""
-        super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
+        super().connection_made(transport)
         self._update_deadline()
 
     def data_received(self, data: bytes) -> None:
