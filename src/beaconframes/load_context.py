@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 import threading
 import time
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.errors import RequestLimitExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 @dataclass(frozen=True)
@@ -130,3 +131,13 @@ class LoadContext:
 
 NO_LOAD = LoadContext()
 LOAD: ContextVar[LoadContext] = ContextVar("load", default=NO_LOAD)
+
+
+@contextmanager
+def change_load(**changes: Any) -> Iterator[None]:
+    """Run the block with *changes* of the context."""
+    token = LOAD.set(replace(LOAD.get(), **changes))
+    try:
+        yield
+    finally:
+        LOAD.reset(token)

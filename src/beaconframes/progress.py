@@ -7,13 +7,12 @@ import sys
 import threading
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import replace
 from functools import wraps
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from beaconframes.config import current
-from beaconframes.load_context import LOAD, Progress
+from beaconframes.load_context import LOAD, Progress, change_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,17 +52,15 @@ def show_progress(
         yield
         return
     progress = Progress(unit)
-    token = LOAD.set(replace(LOAD.get(), progress=progress))
     bar = ProgressBar(name, progress, requests_left)
     try:
-        yield
+        with change_load(progress=progress):
+            yield
     except BaseException:
         bar.stop(succeeded=False)
         raise
     else:
         bar.stop(succeeded=True)
-    finally:
-        LOAD.reset(token)
 
 
 def show_elapsed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

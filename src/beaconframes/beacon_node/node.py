@@ -22,7 +22,7 @@ from beaconframes.client.quota import Quota
 from beaconframes.config import current as current_settings
 from beaconframes.config import settings as settings_block
 from beaconframes.errors import ConfigError, UsageError
-from beaconframes.load_context import LOAD, CallTimeouts
+from beaconframes.load_context import CallTimeouts, change_load
 from beaconframes.secret import Secret, hide_address
 from beaconframes.summary import render_html, render_text
 
@@ -75,26 +75,24 @@ class Node(Explorer):
             clock = self.connection.api.session.rate_limiter.clock
             timeouts = CallTimeouts.start(options.timeout, clock.now())
         # The first requests have the same limits as the requests of a load.
-        token = LOAD.set(replace(LOAD.get(), timeouts=timeouts))
         try:
-            self._open_index(options.store)
-            # These settings are for a remote service, not for a node.
-            with settings_block(rate=None, offline=False):
-                super().__init__(
-                    ADDRESS,
-                    chain=self.connection.chain,
-                    store=False,
-                    frame=frame,
-                    strict=strict,
-                    max_requests=max_requests,
-                    timeout=timeout,
-                    progress=progress,
-                )
+            with change_load(timeouts=timeouts):
+                self._open_index(options.store)
+                # These settings are for a remote service, not for a node.
+                with settings_block(rate=None, offline=False):
+                    super().__init__(
+                        ADDRESS,
+                        chain=self.connection.chain,
+                        store=False,
+                        frame=frame,
+                        strict=strict,
+                        max_requests=max_requests,
+                        timeout=timeout,
+                        progress=progress,
+                    )
         except BaseException:
             self._close_connections()
             raise
-        finally:
-            LOAD.reset(token)
         self.about = {"service": self.connection.url, "simulated": False}
         set_explorer(self)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes.active_periods import FAR, Lifetime, find_periods
 from beaconframes.cache.pubkey_index import BATCH_LIMIT, stored_indices
 from beaconframes.cache.read_through import open_rows
-from beaconframes.cache.validator_epochs import ExplorerWithStore
 from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
 from beaconframes.errors import DatasetError, RequestLimitExceeded
@@ -21,24 +20,17 @@ from beaconframes.fetch.head import HeadV2
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.fetch.source import plan_calls
 from beaconframes.intervals import count_numbers
-from beaconframes.load_context import LOAD
+from beaconframes.load_context import change_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.cache.read_through import ReadThrough
-    from beaconframes.cache.validator_epochs import ValidatorEpochsCache
+    from beaconframes.client.explorer import Explorer
     from beaconframes.endpoint import Call, Endpoint
     from beaconframes.fetch.source import Connection, RequestEstimate
     from beaconframes.intervals import Intervals
-
-
-class EstimatedExplorer(ExplorerWithStore, Protocol):
-    """An explorer, as far as estimates need it."""
-
-    validator_epochs: ValidatorEpochsCache
-    """The activity epochs of validators."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +58,7 @@ class Estimate:
 
 @contextmanager
 def limit_requests(
-    explorer: EstimatedExplorer, endpoint: Endpoint, values: Mapping[str, Any], most: int
+    explorer: Explorer, endpoint: Endpoint, values: Mapping[str, Any], most: int
 ) -> Iterator[None]:
     """Limit the block to *most* requests; raise RequestLimitExceeded first if it needs more."""
     estimate = estimate_load(explorer, endpoint, values)
@@ -79,16 +71,11 @@ def limit_requests(
             hint="Request less, or raise max_requests. bf.plan(loader, ...) estimates a load",
         )
     limit = explorer.source.limit_requests(most - estimate.lookups)
-    token = LOAD.set(replace(LOAD.get(), request_limit=limit))
-    try:
+    with change_load(request_limit=limit):
         yield
-    finally:
-        LOAD.reset(token)
 
 
-def estimate_load(
-    explorer: EstimatedExplorer, endpoint: Endpoint, values: Mapping[str, Any]
-) -> Estimate:
+def estimate_load(explorer: Explorer, endpoint: Endpoint, values: Mapping[str, Any]) -> Estimate:
     """Return the estimate for a load; sends no request, except for the chain head."""
     store = explorer.local_store
     if store is not None:
@@ -102,7 +89,7 @@ def estimate_load(
 
 
 def estimate_requests(
-    explorer: EstimatedExplorer,
+    explorer: Explorer,
     endpoint: Endpoint,
     values: Mapping[str, Any],
     arguments: Sequence[Mapping[str, Any]],
@@ -130,7 +117,7 @@ def estimate_requests(
     )
 
 
-def count_inactive(explorer: EstimatedExplorer, endpoint: Endpoint, calls: Sequence[Call]) -> int:
+def count_inactive(explorer: Explorer, endpoint: Endpoint, calls: Sequence[Call]) -> int:
     """Return how many requested rows cannot exist, as far as an earlier load has shown."""
     lifetime, requested = endpoint.lifetime, Requirement.of_calls(endpoint, calls)
     if lifetime is None or requested.subjects is None or requested.units is None:
@@ -159,7 +146,7 @@ def count_inactive(explorer: EstimatedExplorer, endpoint: Endpoint, calls: Seque
 
 
 def estimate_with_store(
-    load: ReadThrough, explorer: EstimatedExplorer, unresolved: UnresolvedPubkeys
+    load: ReadThrough, explorer: Explorer, unresolved: UnresolvedPubkeys
 ) -> Estimate:
     """Return the estimate for fetching the rows that are not stored."""
     endpoint = load.endpoint

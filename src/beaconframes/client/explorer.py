@@ -53,7 +53,7 @@ from beaconframes.fetch.head import (
 )
 from beaconframes.fetch.missing_report import LAST_LOAD, list_gaps, report_missing
 from beaconframes.fetch.pipeline import MemoryRows, Pipeline
-from beaconframes.load_context import LOAD, CallTimeouts
+from beaconframes.load_context import LOAD, CallTimeouts, change_load
 from beaconframes.pandas_frames import to_pandas
 from beaconframes.progress import show_progress
 from beaconframes.setting_table import SETTINGS_OF_LOADS
@@ -431,11 +431,8 @@ class Explorer:
         """Use one chain head for all loads of the block, as within one load."""
         if self._read_head is not None:
             self._head.fixed = self._read_head()
-        token = LOAD.set(replace(LOAD.get(), heads={}))
-        try:
+        with change_load(heads={}):
             yield
-        finally:
-            LOAD.reset(token)
 
     def _report_gaps(
         self, endpoint: Endpoint, result: LoadResult, rows: Any, *, is_strict: bool

@@ -8,13 +8,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.errors import BeaconframesError, ConnectionFailed
-from beaconframes.load_context import LOAD
+from beaconframes.load_context import change_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -163,11 +162,8 @@ class CachedNode:
 
     def run(self, function: Callable[[], T]) -> T:
         """Return the result of *function*, whose requests end when this reader is closed."""
-        previous = LOAD.set(replace(LOAD.get(), stop=self._stop))
-        try:
+        with change_load(stop=self._stop):
             return function()
-        finally:
-            LOAD.reset(previous)
 
     def check_closed(self) -> None:
         """Raise ConnectionFailed if the reader was closed."""
