@@ -279,21 +279,17 @@ class Endpoint:
                     if are_stored
                     else "Try again later. The responses were discarded, nothing was stored",
                 )
-        if rows.height < len(fetched) and self.always_has_row:
+        if rows.height < len(fetched):
             for call, page in fetched:
                 if EMPTY_LIST.fullmatch(page.data):
                     self.check_has_record(call)
         self.table.check(rows, chain)
 
-    @property
-    def always_has_row(self) -> bool:
-        """Return whether a request for the latest object always has a row."""
-        has_pages = bool(self.parameters_of(Role.PAGE))
-        return (self.shape is Shape.OBJECT or self.is_contiguous) and not has_pages
-
     def check_has_record(self, call: Call) -> None:
         """Raise NotFound for a *call* without a record, if it requests the latest object."""
-        if self.always_has_row and not any(expected.required for expected in call.expected):
+        has_one = self.shape is Shape.OBJECT or self.is_contiguous
+        is_certain = has_one and not self.parameters_of(Role.PAGE)
+        if is_certain and not any(expected.required for expected in call.expected):
             raise NotFound(
                 "the response has no record, where there is always one",
                 endpoint=self.route,
