@@ -43,20 +43,15 @@ Rows: TypeAlias = "Iterable[pl.DataFrame]"
 
 
 @dataclass(frozen=True)
-class Selection:
-    """The epochs and days of the tables that grow; None for all."""
-
-    epochs: range | None = None
-    days: range | None = None
-
-
-@dataclass(frozen=True)
 class Derivation:
-    """A derived table; of each of its *sources* one table must exist."""
+    """A derived table; of each of its *sources* one table must exist.
+
+    ``build`` takes the epochs and the days of tables that grow; None for all.
+    """
 
     table: type[Table]
     sources: tuple[tuple[str, ...], ...]
-    build: Callable[[ChainTables, Selection], Rows]
+    build: Callable[[ChainTables, range | None, range | None], Rows]
     _: KW_ONLY
     needs_all_validators: bool = False
 
@@ -84,13 +79,12 @@ def derive_tables(
         and ``yield_index``, by default all. Day -1 has the deposits of genesis.
     """
     obstacles = find_obstacles(data)
-    selection = Selection(epochs, days)
     for derivation in DERIVATIONS:
         table = derivation.table
         if table.table_name in obstacles or (names is not None and table.table_name not in names):
             continue
         has_rows = False
-        for rows in derivation.build(data, selection):
+        for rows in derivation.build(data, epochs, days):
             if rows.height:
                 has_rows = True
                 yield table, fit_table(table, rows)
@@ -118,14 +112,13 @@ def find_obstacles(data: ChainTables) -> dict[str, str]:
     return obstacles
 
 
-def _derive_daily_stats(data: ChainTables, selection: Selection) -> Rows:
+def _derive_daily_stats(data: ChainTables, _: range | None, days: range | None) -> Rows:
     for day in find_stats_days(data):
-        if selection.days is None or day in selection.days:
+        if days is None or day in days:
             yield build_daily_stats(data, [day])
 
 
-def _derive_yield_index(data: ChainTables, selection: Selection) -> Rows:
-    days = selection.days
+def _derive_yield_index(data: ChainTables, _: range | None, days: range | None) -> Rows:
     # Means need the days before.
     near = None if days is None else range(days.start - LONGEST_WINDOW + 1, days.stop)
     rows = build_yield_index(sum_days(data, near), data.chain)
@@ -136,9 +129,9 @@ def _derive_yield_index(data: ChainTables, selection: Selection) -> Rows:
     )
 
 
-def _derive_validator_withdrawals(data: ChainTables, selection: Selection) -> Rows:
+def _derive_validator_withdrawals(data: ChainTables, epochs: range | None, _: object) -> Rows:
     rows = data.scan("slot_withdrawals")
-    if (epochs := selection.epochs) is not None:
+    if epochs is not None:
         epoch = data.epoch_of("block_slot")
         rows = rows.filter(epoch.is_between(epochs.start, epochs.stop, closed="left"))
     yield build_validator_withdrawals(data, rows)
@@ -151,7 +144,7 @@ DERIVATIONS = (
     Derivation(
         Epochs,
         (*_BALANCES, ("blocks",)),
-        lambda data, selection: [build_epochs(data, selection.epochs)],
+        lambda data, epochs, _: [build_epochs(data, epochs)],
         needs_all_validators=True,
     ),
     Derivation(ValidatorStats, _BALANCES, _derive_daily_stats),
@@ -164,28 +157,28 @@ DERIVATIONS = (
     Derivation(
         Performance,
         (("validators",), _INCOME),
-        lambda data, _: [build_performance(data)],
+        lambda data, *_: [build_performance(data)],
     ),
     Derivation(
         Leaderboard,
         (*_BALANCES, _INCOME),
-        lambda data, _: [build_leaderboard(data, build_performance(data))],
+        lambda data, *_: [build_leaderboard(data, build_performance(data))],
         needs_all_validators=True,
     ),
     Derivation(
         ExecutionPerformance,
         (("validators",), ("execution_blocks",)),
-        lambda data, _: [build_execution_performance(data, data.scan("execution_blocks"))],
+        lambda data, *_: [build_execution_performance(data, data.scan("execution_blocks"))],
     ),
     Derivation(
         AttestationEfficiency,
         (("validators",), ("attestations",)),
-        lambda data, _: [build_attestation_efficiency(data)],
+        lambda data, *_: [build_attestation_efficiency(data)],
     ),
     Derivation(
         ProposalLuck,
         (("validators",), ("blocks",)),
-        lambda data, _: [build_proposal_luck(data)],
+        lambda data, *_: [build_proposal_luck(data)],
         needs_all_validators=True,
     ),
     Derivation(
@@ -196,7 +189,7 @@ DERIVATIONS = (
     Derivation(
         WithdrawalCredentials,
         (("validators",),),
-        lambda data, _: [build_withdrawal_credentials(data)],
+        lambda data, *_: [build_withdrawal_credentials(data)],
     ),
 )
 """The derived tables, in the order in which they are derived."""
