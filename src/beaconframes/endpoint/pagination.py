@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -101,6 +101,10 @@ class Cursor(Parameter):
     sized: bool = True
 
     role = Role.PAGE
+    field_schemas: ClassVar = {
+        "cursor": {"type": "string", "default": ""},
+        "page_size": {"type": "integer", "minimum": 1, "maximum": PAGE_SIZE, "default": PAGE_SIZE},
+    }
 
     @property
     def page_size(self) -> int | None:
@@ -143,12 +147,6 @@ class Cursor(Parameter):
         if records is None or not self.sized:
             return 1, False
         return max(-(-records // PAGE_SIZE), 1), True
-
-    @property
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        size = {"type": "integer", "minimum": 1, "maximum": PAGE_SIZE, "default": PAGE_SIZE}
-        return {"cursor": {"type": "string", "default": ""}, "page_size": size}
 
 
 @dataclass

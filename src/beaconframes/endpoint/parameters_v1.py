@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from beaconframes.endpoint import identifiers
 from beaconframes.endpoint.parameter import (
@@ -41,11 +41,6 @@ def describe_list(about: str, *patterns: str) -> JsonSchema:
     item = f"({'|'.join(patterns)})"
     about = f"{about} Separated by commas."
     return {"type": "string", "pattern": f"^{item}(,{item})*$", "description": about}
-
-
-def is_short_pubkey(text: str) -> bool:
-    """Return whether *text* is hex of another length than that of a public key."""
-    return HEX.fullmatch(text) is not None and not identifiers.is_pubkey(text)
 
 
 @dataclass(frozen=True)
@@ -108,7 +103,7 @@ class Identifiers(NamedParameter, ColumnParameter):
         if self.arg not in fields:  # A query can omit it; a path cannot.
             return fields
         items = [
-            UNKNOWN_PUBKEY if is_short_pubkey(item) else item
+            UNKNOWN_PUBKEY if HEX.fullmatch(item) and not identifiers.is_pubkey(item) else item
             for item in fields[self.arg].split(",")
         ]
         return {**fields, self.arg: ",".join(items)}
@@ -170,33 +165,28 @@ class EpochWindow(UnitRange):
 
     column: Column
     _: KW_ONLY
-    at_most: int = 100
     finalized: bool = False
 
-    @property
-    def window(self) -> int | None:
-        """Return how many epochs one request covers."""
-        return self.at_most
+    window = 100
+    field_schemas: ClassVar = {
+        "latest_epoch": NATURAL,
+        "offset": NATURAL,
+        "limit": {"type": "integer", "minimum": 1, "maximum": window},
+    }
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the fewest windows that cover the range. Default: the last ``at_most`` epochs."""
+        """Return the fewest windows that cover the range. Default: the last ``window`` epochs."""
         span = chain_head.span(
-            values["since"], values["until"], "epoch", length=self.at_most, finalized=self.finalized
+            values["since"], values["until"], "epoch", length=self.window, finalized=self.finalized
         )
         windows = []
-        for first in range(span.first, span.last + 1, self.at_most):
-            last = min(first + self.at_most - 1, span.last)
+        for first in range(span.first, span.last + 1, self.window):
+            last = min(first + self.window - 1, span.last)
             fields = {"latest_epoch": str(last), "limit": str(last - first + 1)}
             windows.append(
                 Batch(fields, (ExpectedRows({self.column.name: range(first, last + 1)}),))
             )
         return windows
-
-    @property
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        limit = {"type": "integer", "minimum": 1, "maximum": self.at_most}
-        return {"latest_epoch": NATURAL, "offset": NATURAL, "limit": limit}
 
 
 @dataclass(frozen=True)
@@ -239,7 +229,7 @@ class UnitPerRequest(UnitRange):
 
 @dataclass(frozen=True)
 class LastEpochs(UnitRange):
-    """A range in requests for the ``length`` epochs that end with the epoch in the field ``wire``.
+    """A range in requests for the ``length`` epochs that end with the epoch in the field ``epoch``.
 
     The service always returns all of them. Rows outside of the requested range are dropped.
     """
@@ -247,7 +237,8 @@ class LastEpochs(UnitRange):
     column: Column
     _: KW_ONLY
     length: int
-    wire: str = "epoch"
+
+    field_schemas: ClassVar = {"epoch": NATURAL}
 
     @property
     def window(self) -> int | None:
@@ -266,10 +257,5 @@ class LastEpochs(UnitRange):
             wanted = ExpectedRows(
                 {self.column.name: range(first, last + 1)}, required=False, trim=returned
             )
-            batches.append(Batch({self.wire: str(last)}, (wanted,)))
+            batches.append(Batch({"epoch": str(last)}, (wanted,)))
         return batches
-
-    @property
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {self.wire: NATURAL}

@@ -60,36 +60,30 @@ WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90, "all_time": None}
 
 @dataclass(frozen=True)
 class RollingWindow(Parameter):
-    """A rolling window that ends at the latest epoch."""
+    """A rolling window that ends at the latest finalized epoch."""
 
     column: Column
     _: KW_ONLY
-    finalized: bool = False
     all_time: bool = True
 
     role = Role.RANGE
     args = ("window",)
     required_fields = ("range",)
 
-    @property
-    def words(self) -> list[str]:
+    def choices(self, argument: str = "window") -> tuple[str, ...]:
         """Return the names of the windows."""
-        return [word for word, days in WINDOWS.items() if days is not None or self.all_time]
-
-    def choices(self, argument: str) -> tuple[str, ...]:
-        """Return the names of the windows."""
-        return tuple(self.words)
+        return tuple(w for w, days in WINDOWS.items() if days is not None or self.all_time)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one window."""
         hint = "Every window ends now. For another range, load single epochs"
-        window = check_word(values["window"], self.words, "window", hint=hint)
+        window = check_word(values["window"], self.choices(), "window", hint=hint)
         return [Batch({"range": {"evaluation_window": window}})]
 
     @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        window = {"type": "string", "enum": self.words}
+        window = {"type": "string", "enum": list(self.choices())}
         return {"range": describe_object({"evaluation_window": window}, "evaluation_window")}
 
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality, Identifiers, LastEpochs
 from beaconframes.endpoint.parameter import permit_any_text
 from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotInEpoch, SlotTime, Table
 from beaconframes.time_range import Moment
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from beaconframes.endpoint import JsonSchema
 
 
 class ValidatorWithdrawals(Table):
@@ -38,10 +33,7 @@ class ValidatorWithdrawals(Table):
 class WithdrawalWindow(LastEpochs):
     """The 100 epochs that end at ``epoch``; an invalid value means the latest epoch."""
 
-    @property
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of the field, which can have any value."""
-        return permit_any_text(super().field_schemas)
+    field_schemas: ClassVar = permit_any_text(LastEpochs.field_schemas)
 
 
 VALIDATOR_WITHDRAWALS = Endpoint(

@@ -133,7 +133,7 @@ APY_ROI = Endpoint(
     parameters=(
         ChainName(),
         ValidatorSelector(batched="refused"),
-        RollingWindow(ApyRoi.last_epoch, finalized=True),
+        RollingWindow(ApyRoi.last_epoch),
     ),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,

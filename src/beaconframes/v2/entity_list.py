@@ -26,7 +26,7 @@ ENTITIES = Endpoint(
     table=Entities,
     parameters=(
         ChainName(),
-        RollingWindow(Entities.last_epoch, finalized=True, all_time=False),
+        RollingWindow(Entities.last_epoch, all_time=False),
         SortOrder(("net_share", "beaconscore", "validator_count", "sub_entity_count")),
     ),
     pagination=Cursor(),

@@ -16,7 +16,7 @@ NETWORK_PERFORMANCE = Endpoint(
     "network_performance",
     route="POST /api/v2/ethereum/performance-aggregate",
     table=NetworkPerformance,
-    parameters=(ChainName(), RollingWindow(NetworkPerformance.last_epoch, finalized=True)),
+    parameters=(ChainName(), RollingWindow(NetworkPerformance.last_epoch)),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
 )

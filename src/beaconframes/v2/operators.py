@@ -28,7 +28,7 @@ OPERATORS = Endpoint(
     table=Operators,
     parameters=(
         ChainName(),
-        RollingWindow(Operators.last_epoch, finalized=True, all_time=False),
+        RollingWindow(Operators.last_epoch, all_time=False),
         SortOrder(("validator_count", "beaconscore", "net_share")),
         SearchText(),
         OwnerOrOperator("owner"),

@@ -28,7 +28,7 @@ OWNERS = Endpoint(
     table=Owners,
     parameters=(
         ChainName(),
-        RollingWindow(Owners.last_epoch, finalized=True, all_time=False),
+        RollingWindow(Owners.last_epoch, all_time=False),
         SortOrder(("validator_count", "beaconscore", "net_share")),
         SearchText(),
         OwnerOrOperator("operator"),

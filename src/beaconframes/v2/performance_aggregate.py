@@ -32,7 +32,7 @@ PERFORMANCE_AGGREGATE = Endpoint(
     parameters=(
         ChainName(),
         ValidatorSelector(batched="refused"),
-        RollingWindow(PerformanceAggregate.last_epoch, finalized=True),
+        RollingWindow(PerformanceAggregate.last_epoch),
     ),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,

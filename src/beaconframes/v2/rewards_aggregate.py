@@ -52,7 +52,7 @@ REWARDS_AGGREGATE = Endpoint(
     parameters=(
         ChainName(),
         ValidatorSelector(batched="added"),
-        RollingWindow(RewardsAggregate.last_epoch, finalized=True),
+        RollingWindow(RewardsAggregate.last_epoch),
     ),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,

@@ -35,7 +35,7 @@ SUB_ENTITIES = Endpoint(
     parameters=(
         ChainName(),
         EntityName(),
-        RollingWindow(SubEntities.last_epoch, finalized=True, all_time=False),
+        RollingWindow(SubEntities.last_epoch, all_time=False),
         SortOrder(("net_share", "beaconscore", "validator_count")),
     ),
     pagination=Cursor(),

@@ -148,10 +148,10 @@ def parse_window(parameter: RollingWindow, fields: Fields, view: View) -> tuple[
     """Return the first and the last epoch of the window, or raise RequestRefused."""
     interval = fields.get("range")
     window = interval.get("evaluation_window") if isinstance(interval, dict) else None
-    if window not in parameter.words:
-        words = ", ".join(parameter.words)
+    if window not in parameter.choices():
+        words = ", ".join(parameter.choices())
         raise RequestRefused(f"range.evaluation_window must be one of {words}")
-    last = view.head.latest("epoch", view.chain, finalized=parameter.finalized)
+    last = view.head.finalized_epoch
     days = WINDOWS[window]
     return 0 if days is None else max(last - days * view.chain.epochs_per_day + 1, 0), last
 
@@ -205,7 +205,7 @@ def find_day_slots(parameter: DayRange, fields: Fields, view: View) -> tuple[int
         raise RequestRefused("range must have exactly one form")
     ((form, bounds),) = interval.items()
     if form == "evaluation_window":
-        return find_window_slots(RollingWindow(parameter.column, finalized=True), fields, view)
+        return find_window_slots(RollingWindow(parameter.column), fields, view)
     if form == "timestamp":
         return find_timed_slots(parameter, fields, view)
     given: Any = bounds if form in ("epoch", "slot") and isinstance(bounds, dict) else {}

@@ -160,7 +160,7 @@ def find_window(parameter: EpochWindow, fields: Fields, view: View) -> range:
     error = "invalid {} parameter"
     latest = parse_field(fields, "latest_epoch", newest, 0, newest, error.format("latest epoch"))
     offset = parse_field(fields, "offset", 0, 0, latest, error.format("offset"))
-    size = parameter.at_most
+    size = parameter.window
     limit = parse_field(fields, "limit", size, 1, size, error.format("limit"))
     last = latest - offset
     return range(last - limit + 1, last + 1)
@@ -168,14 +168,14 @@ def find_window(parameter: EpochWindow, fields: Fields, view: View) -> range:
 
 def find_last_epochs(parameter: LastEpochs, fields: Fields, view: View) -> range:
     """Return the epochs of the window."""
-    newest, wire = view.head.latest("epoch", view.chain), parameter.wire
-    last = parse_field(fields, wire, newest, 0, None, f"invalid {wire} parameter")
+    newest = view.head.latest("epoch", view.chain)
+    last = parse_field(fields, "epoch", newest, 0, None, "invalid epoch parameter")
     return range(last - parameter.length + 1, last + 1)
 
 
 def find_withdrawal_epochs(parameter: WithdrawalWindow, fields: Fields, view: View) -> range:
     """Return the epochs of the window; those up to the latest one for an invalid number."""
-    is_valid = parse_number(fields.get(parameter.wire, "")) is not None
+    is_valid = parse_number(fields.get("epoch", "")) is not None
     return find_last_epochs(parameter, fields if is_valid else {}, view)
 
 
