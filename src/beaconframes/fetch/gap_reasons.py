@@ -103,21 +103,22 @@ class GapReasons:
         """
         if REASON not in missing.columns:
             missing = missing.with_columns(pl.lit(NOT_RETURNED).alias(REASON))
-        if self._endpoint.lifetime is Lifetime.KNOWN:
-            return without_inactive(missing.with_columns(pl.lit(UNKNOWN).alias(REASON)))
-        if self._endpoint.lifetime is None or missing.is_empty():
-            return without_inactive(missing)
+        lifetime, nothing = self._endpoint.lifetime, missing.clear()
+        if lifetime is Lifetime.KNOWN:
+            missing = missing.with_columns(pl.lit(UNKNOWN).alias(REASON))
+        if lifetime in (None, Lifetime.KNOWN) or missing.is_empty():
+            return Gaps(missing, nothing)
         received = set(keys()[VALIDATOR].drop_nulls().unique())
         unknown_pubkeys, missing = self._resolve(missing, received)
+        nothing = missing.clear()
         if VALIDATOR not in missing.columns:
-            return without_inactive(missing)
+            return Gaps(missing, nothing)
         is_open = pl.col(VALIDATOR).is_not_null()
-        if self._endpoint.lifetime is Lifetime.BALANCE:
+        if lifetime is Lifetime.BALANCE:
             # Validators keep their balance rows after the exit, so a gap between two is an error.
             is_open &= ~pl.col(IMPOSSIBLE)
         unit = next((u for u in UNITS if f"first_{u}" in missing.columns), "")
         has_units = pl.col(f"first_{unit}").is_not_null() if unit else pl.lit(value=False)
-        nothing = missing.clear()
         found = [Gaps(unknown_pubkeys, nothing), Gaps(missing.filter(~is_open), nothing)]
         with_units = missing.filter(is_open, has_units)
         without_units = missing.filter(is_open, ~has_units)
@@ -272,11 +273,6 @@ def replace_pubkeys(missing: pl.DataFrame, indices: Mapping[str, int]) -> pl.Dat
         index = pl.coalesce(VALIDATOR, index)
     missing = missing.with_columns(index.alias(VALIDATOR))
     return missing.filter(pl.col(PUBKEY).is_null() | pl.col(VALIDATOR).is_not_null())
-
-
-def without_inactive(missing: pl.DataFrame) -> Gaps:
-    """Return *missing* without any rows that cannot exist."""
-    return Gaps(missing, missing.clear())
 
 
 def select_returnable(endpoint: Endpoint, missing: pl.DataFrame) -> pl.DataFrame:

@@ -122,7 +122,7 @@ def list_gaps(
     names = subject_columns(parts, required)
     if not names or endpoint.lifetime is None:
         return parts, pl.repeat(value=False, n=parts.height, eager=True)
-    subject = subject_expr(names)
+    subject = pl.coalesce(pl.col(names).cast(pl.String))
     unit_count, length = 1, pl.lit(1)
     if required.units is not None:
         ((unit, numbers),) = required.units.values.items()
@@ -146,11 +146,6 @@ def subject_columns(gaps: pl.DataFrame, required: Requirement) -> list[str]:
     return [name for name in dict.fromkeys((*required.subjects.values, "pubkey")) if name in gaps]
 
 
-def subject_expr(names: list[str]) -> pl.Expr:
-    """Return the expression of the subject, as text."""
-    return pl.coalesce(pl.col(name).cast(pl.String) for name in names)
-
-
 def describe_without_rows(gaps: pl.DataFrame, required: Requirement, chain: Chain) -> str:
     """Return how many validators have no rows, and why: their number and names by reason."""
     assert required.subjects is not None
@@ -159,7 +154,8 @@ def describe_without_rows(gaps: pl.DataFrame, required: Requirement, chain: Chai
     # A source may state reasons of its own.
     listed_reasons = list(dict.fromkeys((*REASONS, *gaps[REASON])))
     reasons = gaps.sort(pl.col(REASON).replace_strict(listed_reasons, range(len(listed_reasons))))
-    by_subject = reasons.select(subject_expr(names).alias("subject"), REASON).unique(
+    subject = pl.coalesce(pl.col(names).cast(pl.String)).alias("subject")
+    by_subject = reasons.select(subject, REASON).unique(
         "subject", keep="first", maintain_order=True
     )
     counts = []

@@ -203,7 +203,9 @@ class Paginator:
             if self.context.progress is not None:
                 self.context.progress.count_request()
             pages.append((call, page))
-            if is_recomputed(pages[0][1], page):
+            first, last = (p.envelope_fields.get("last_updated") for p in (pages[0][1], page))
+            if first != last:
+                # The service recomputed its figures since the first page.
                 if is_retry:
                     raise SnapshotMoved(
                         "the service recomputed its figures twice while their pages were read",
@@ -241,8 +243,3 @@ def has_more_than(endpoint: Endpoint, call: Call, at_most: int) -> bool:
     except UsageError:
         # The set cannot be split; only the service can say whether it is too large.
         return True
-
-
-def is_recomputed(first: ResponsePage, page: ResponsePage) -> bool:
-    """Return whether the service recomputed its figures since the *first* page."""
-    return first.envelope_fields.get("last_updated") != page.envelope_fields.get("last_updated")

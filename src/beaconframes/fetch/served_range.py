@@ -94,7 +94,7 @@ class ServedRange:
         parameter = self.parameter
         if parameter is None or parameter.rows_column is None:
             return calls
-        ends = [requested_units(self.endpoint, parameter, call) for call in calls]
+        ends = [self._requested_units(call) for call in calls]
         numbers = range(len(calls))
         newest = None if parameter.window_moves else max(numbers, key=lambda n: ends[n].stop)
         return [calls[n] for n in sorted(numbers, key=lambda n: (n != newest, ends[n].start))]
@@ -165,8 +165,8 @@ class ServedRange:
         if parameter is None:
             raise refusal
         if not (self.is_open_ended or parameter.window_moves):
-            raise self._explain(parameter, call) or refusal
-        requested = requested_units(self.endpoint, parameter, call)
+            raise self._explain(call) or refusal
+        requested = self._requested_units(call)
         if not requested:
             raise refusal
         if not self.is_narrowed:
@@ -281,9 +281,9 @@ class ServedRange:
             self.last = latest if self.last is None else min(latest, self.last)
         self.first = max(self.first, served.start)
 
-    def _explain(self, parameter: Parameter, call: Call) -> BadRequest | None:
+    def _explain(self, call: Call) -> BadRequest | None:
         """Return the error for a *call* whose last unit is after the head; None if it is not."""
-        requested = requested_units(self.endpoint, parameter, call)
+        requested = self._requested_units(call)
         if not requested or self.chain_head.reread is None:
             return None
         try:
@@ -364,15 +364,13 @@ class ServedRange:
 
     def _newest(self, calls: list[Call]) -> int | None:
         """Return the newest unit that *calls* request; None if they state no numbers."""
-        if (parameter := self.parameter) is None:
-            return None
-        requested = (requested_units(self.endpoint, parameter, call) for call in calls)
+        requested = map(self._requested_units, calls)
         return max((units.stop - 1 for units in requested if units), default=None)
 
-
-def requested_units(endpoint: Endpoint, parameter: Parameter, call: Call) -> range:
-    """Return the units of *parameter* that *call* requests; none if it states no numbers."""
-    batch = call.batches[endpoint.all_parameters.index(parameter)]
-    column = parameter.rows_column
-    numbers = batch.expected[0].values.get(column.name, ()) if batch.expected and column else ()
-    return range(min(numbers), max(numbers) + 1) if numbers else range(0)
+    def _requested_units(self, call: Call) -> range:
+        """Return the units of the range that *call* requests; none if it states no numbers."""
+        assert self.parameter is not None
+        batch = call.batches[self.endpoint.all_parameters.index(self.parameter)]
+        column = self.parameter.rows_column
+        numbers = batch.expected[0].values.get(column.name, ()) if batch.expected and column else ()
+        return range(min(numbers), max(numbers) + 1) if numbers else range(0)

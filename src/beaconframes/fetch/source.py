@@ -221,6 +221,13 @@ class ApiSource(Source):
             )
         return RequestEstimate(sum(number for number, _ in counts), tuple(may_be_more))
 
+    def _expect_requests(self, endpoint: Endpoint, calls: Sequence[Call]) -> None:
+        """Add the requests for *calls* to the progress."""
+        if (progress := LOAD.get().progress) is not None:
+            planned = self.estimate(endpoint, calls)
+            is_known = UNKNOWN_PAGES not in planned.may_be_more
+            progress.expect(planned.requests if is_known else None)
+
     def limit_requests(self, most: int) -> RequestLimit | None:
         """Return the limit of a load of *most* requests; None if its estimate is exact."""
         return RequestLimit(most)
@@ -249,7 +256,7 @@ class ApiSource(Source):
             # An old epoch exists, so its load does not need the head.
             if isinstance(until, int) and chain_head.may_be_unfinalized("epoch", until):
                 served.check_not_future(calls)
-            expect_requests(endpoint, calls, limit.current)
+            self._expect_requests(endpoint, calls)
             session = self.session_of(endpoint.envelope)
             paginator = Paginator(endpoint, session, limit, served, public=public)
             warnings = ResponseWarnings(endpoint, chain_head.chain)
@@ -334,13 +341,3 @@ def decode_pages(
         has_all_validators=warnings.has_all_validators,
         has_all_rows=warnings.has_all_rows,
     )
-
-
-def expect_requests(endpoint: Endpoint, calls: Sequence[Call], batch_limit: int) -> None:
-    """Add the requests of *calls* to the progress, at *batch_limit* validators a request."""
-    progress = LOAD.get().progress
-    if progress is not None:
-        parts = (part for call in calls for part in endpoint.split(call, batch_limit))
-        counts = [endpoint.count_pages(part) for part in parts]
-        is_known = all(is_certain for _, is_certain in counts)
-        progress.expect(sum(pages for pages, _ in counts) if is_known else None)
