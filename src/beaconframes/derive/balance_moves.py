@@ -35,12 +35,6 @@ def find_withdrawals(data: ChainTables) -> str | None:
     return data.find_table(*WITHDRAWALS)
 
 
-def find_move_tables(data: ChainTables) -> list[str]:
-    """Return the tables of `scan_moves` that exist."""
-    transfers = data.find_table(TRANSFERS)
-    return [name for name in (find_deposits(data), find_withdrawals(data), transfers) if name]
-
-
 def scan_deposits(data: ChainTables, table: str) -> pl.LazyFrame:
     """Return slot, validator and amount of the deposits in a table of `find_deposits`.
 

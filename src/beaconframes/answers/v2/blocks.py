@@ -25,6 +25,7 @@ def derive_slots(view: View) -> pl.LazyFrame:
     keys = view.scan("validators").select("validator_index", proposer_pubkey="pubkey")
     seats = view.chain.sync_committee_size
     signed = (pl.col("sync_aggregate_participation") * seats).round().cast(pl.Int64)
+    bls_changes = view.scan("bls_changes").group_by("slot").agg(bls_changes_count=pl.len())
     slots = (
         view.scan("blocks")
         # The header of genesis has the proposer 0.
@@ -32,7 +33,7 @@ def derive_slots(view: View) -> pl.LazyFrame:
             pl.when(pl.col("slot") == 0).then(0).otherwise("proposer_index").alias("proposer_index")
         )
         .join(keys, left_on="proposer_index", right_on="validator_index", how="left")
-        .join(count_bls_changes(view), on="slot", how="left")
+        .join(bls_changes, on="slot", how="left")
         .join(view.derive(count_attestations), on="slot", how="left")
     )
     return (
@@ -48,16 +49,10 @@ def derive_slots(view: View) -> pl.LazyFrame:
             sync_successful=signed,
             sync_assigned=seats,
             sync_missed=seats - signed,
-            bls_changes_count=pl.col("bls_changes_count").fill_null(0),
+            bls_changes_count=pl.col("bls_changes_count").fill_null(0).cast(pl.Int64),
             finality=derive_finality(view),
         )
     )
-
-
-def count_bls_changes(view: View) -> pl.LazyFrame:
-    """Return the count of BLS changes, one row per slot."""
-    bls_changes = view.scan("bls_changes").group_by("slot")
-    return bls_changes.agg(bls_changes_count=pl.len().cast(pl.Int64))
 
 
 def add_blob_commitments(view: View, blocks: pl.LazyFrame) -> pl.LazyFrame:
