@@ -13,7 +13,7 @@ import pytest
 import beaconframes as bf
 from beaconframes.server import Server
 from beaconframes.server.access import Limits, parse_limits
-from beaconframes.server.faults import Fault, FaultPlan, parse_faults
+from beaconframes.server.faults import FaultPlan, parse_faults
 
 STATE = "/api/v1/latestState"
 SLOT = "/api/v2/ethereum/slot"
@@ -249,7 +249,7 @@ def test_parsed_limits_and_faults():
     assert Limits(second=5, hour=7) == parsed["nokey"] == parsed["premium"]
     assert Limits(second=1, month=9) == parsed["free"]
     plan = parse_faults(["503@2.5%", "latency=1.5s", "latency=80ms"])
-    assert FaultPlan((Fault("503", 0.025),), 1.58) == plan
+    assert FaultPlan((("503", 0.025),), 1.58) == plan
 
 
 @pytest.mark.parametrize(

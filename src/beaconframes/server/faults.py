@@ -36,18 +36,13 @@ LATENCY = re.compile(r"latency=(?P<number>[0-9.]+)(?P<unit>ms|s)", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Fault:
-    """A kind of fault and its share of the requests, from 0 to 1."""
-
-    kind: str
-    share: float
-
-
-@dataclass(frozen=True)
 class FaultPlan:
-    """The faults of a server, and the delay of every answer in seconds."""
+    """The faults of a server, and the delay of every answer in seconds.
 
-    faults: tuple[Fault, ...] = ()
+    ``faults`` has each kind of fault with its share of the requests, from 0 to 1.
+    """
+
+    faults: tuple[tuple[str, float], ...] = ()
     latency: float = 0.0
 
 
@@ -56,20 +51,20 @@ def parse_faults(texts: str | Sequence[str]) -> FaultPlan:
 
     Without a percentage a fault affects every request.
     """
-    faults: list[Fault] = []
+    faults: list[tuple[str, float]] = []
     latency = 0.0
     for text in [texts] if isinstance(texts, str) else texts:
         fault, delay = FAULT.fullmatch(text), LATENCY.fullmatch(text)
         try:
             if fault is not None:
-                faults.append(Fault(fault["kind"], float(fault["percent"] or 100) / 100))
+                faults.append((fault["kind"], float(fault["percent"] or 100) / 100))
             elif delay is not None:
                 latency += float(delay["number"]) / (1_000 if delay["unit"] == "ms" else 1)
         except ValueError:
             fault = delay = None
         if fault is None and delay is None:
             raise UsageError(f"fault {shorten(text)} is not valid", hint=HINT)
-    if sum(fault.share for fault in faults) > 1:
+    if sum(share for _, share in faults) > 1:
         raise UsageError("the faults affect more than 100% of the requests", hint=HINT)
     return FaultPlan(tuple(faults), latency)
 
@@ -107,10 +102,10 @@ class FaultMiddleware:
     def _choose_kind(self) -> str | None:
         """Return the kind of fault for the next request; None for a normal answer."""
         number = self._random.random()
-        for fault in self.plan.faults:
-            number -= fault.share
+        for kind, share in self.plan.faults:
+            number -= share
             if number < 0:
-                return fault.kind
+                return kind
         return None
 
 

@@ -134,7 +134,9 @@ class RateLimitMiddleware:
             return
         now = self.clock()
         with self.lock:
-            counter = self._find_counter(caller.key, limits_of_caller)
+            counter = self.counters.setdefault(caller.key, RequestCounter(limits_of_caller))
+            if len(self.counters) > MAX_COUNTERS:
+                self.counters.popitem(last=False)
             blocked = counter.count(now)
             limits = counter.headers(now, blocked=blocked, valid=caller.key is not None)
         headers = [(name.encode(), text.encode()) for name, text in limits.items()]
@@ -152,13 +154,6 @@ class RateLimitMiddleware:
             is_text = self.access.wire == "public" and not scope["path"].startswith(V2_PREFIX)
             answer = TOO_MANY if is_text else build_error_for(scope["path"], 429)
         await answer(scope, receive, send_with_headers)
-
-    def _find_counter(self, key: str | None, limits: Limits) -> RequestCounter:
-        if key not in self.counters:
-            self.counters[key] = RequestCounter(limits)
-            while len(self.counters) > MAX_COUNTERS:
-                self.counters.popitem(last=False)
-        return self.counters[key]
 
 
 def find_window_end(window: str, now: float) -> float:

@@ -39,11 +39,15 @@ TEXTS: dict[Any, JsonSchema] = {
 }
 """The JSON Schema of wire types that are texts of one form."""
 
+
+def require_all(fields: JsonSchema) -> JsonSchema:
+    """Return the JSON Schema of an object that has all *fields*."""
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
 BOUNDS: JsonSchema = {
     "description": "Both included; an end before the start stands for an empty range.",
-    "type": "object",
-    "properties": {"start": NATURAL, "end": {"type": "integer", "minimum": -1}},
-    "required": ["start", "end"],
+    **require_all({"start": NATURAL, "end": {"type": "integer", "minimum": -1}}),
 }
 SETS = {
     "ValidatorSet": describe_sets(nullable=False),
@@ -52,27 +56,15 @@ SETS = {
 COMPONENTS: dict[str, Any] = {
     "schemas": {
         **SETS,
-        "ErrorV1": {
-            "type": "object",
-            "properties": {"status": {"type": "string"}, "data": {"type": "null"}},
-            "required": ["status", "data"],
-        },
-        "ErrorV2": {
-            "type": "object",
-            "properties": {"error": {"type": "string"}},
-            "required": ["error"],
-        },
+        "ErrorV1": require_all({"status": {"type": "string"}, "data": {"type": "null"}}),
+        "ErrorV2": require_all({"error": {"type": "string"}}),
         "Range": {
             "description": "The part of the chain that an answer covers, both ends included.",
-            "type": "object",
-            "properties": {"slot": BOUNDS, "epoch": BOUNDS, "timestamp": BOUNDS},
-            "required": ["slot", "epoch", "timestamp"],
+            **require_all({"slot": BOUNDS, "epoch": BOUNDS, "timestamp": BOUNDS}),
         },
         "Paging": {
             "description": "The cursor of the next page; empty after the last one.",
-            "type": "object",
-            "properties": {"next_cursor": {"type": "string"}},
-            "required": ["next_cursor"],
+            **require_all({"next_cursor": {"type": "string"}}),
         },
     },
     "securitySchemes": {
@@ -159,12 +151,11 @@ def describe_post(endpoint: Endpoint, *, public: bool) -> dict[str, Any]:
     post, operation = endpoint.post, describe_get(endpoint, "", public=public)
     assert post is not None
     schema = wires.describe_fields(endpoint, "public" if public else "spec")[post.arg]
-    body = {"type": "object", "properties": {post.field: schema}, "required": [post.field]}
     del operation["parameters"]
     return {
         **operation,
         "operationId": f"{endpoint.name}_post",
-        "requestBody": wrap_json(body),
+        "requestBody": wrap_json(require_all({post.field: schema})),
     }
 
 
@@ -260,8 +251,7 @@ def describe_answer(endpoint: Endpoint, *, public: bool) -> JsonSchema:
         return data
     is_coded = endpoint.envelope is Envelope.CODE
     state = {"code": {"const": 200}} if is_coded else {"status": {"const": "OK"}}
-    fields = {**state, "data": data}
-    return {"type": "object", "properties": fields, "required": list(fields)}
+    return require_all({**state, "data": data})
 
 
 def describe_answer_v2(endpoint: Endpoint) -> JsonSchema:
@@ -269,8 +259,7 @@ def describe_answer_v2(endpoint: Endpoint) -> JsonSchema:
     record: JsonSchema = {"$ref": f"{SCHEMAS}{name_record(endpoint)}"}
     if endpoint.name == "machine_metrics":
         readings = {"type": "array", "items": record}
-        lists = {f"{process}{ENDING}": readings for process in PROCESSES}
-        record = {"type": "object", "properties": lists, "required": list(lists)}
+        record = require_all({f"{process}{ENDING}": readings for process in PROCESSES})
     if endpoint.name == "machine_names":
         record = {"type": "string"}
     is_object = endpoint.shape is Shape.OBJECT
@@ -281,7 +270,7 @@ def describe_answer_v2(endpoint: Endpoint) -> JsonSchema:
         fields["paging"] = {"$ref": f"{SCHEMAS}Paging"}
     if endpoint.name in HOURLY:
         fields["last_updated"] = NATURAL
-    return {"type": "object", "properties": fields, "required": list(fields)}
+    return require_all(fields)
 
 
 def describe_record(endpoint: Endpoint, *, public: bool) -> JsonSchema:
