@@ -167,7 +167,11 @@ def estimate_with_store(
     estimate = estimate_requests(explorer, endpoint, load.values, arguments)
     without_store = estimate.requests
     if stored:
-        values = values_by_index(load)
+        values = load.values
+        if load.policy.subject is not None:
+            # By index instead of by public key.
+            (arg,) = load.policy.subject.arguments()
+            values = {**values, arg: [int(subject) for subject in load.requested.subjects]}
         without_store = estimate_requests(explorer, endpoint, values, [values]).requests
     requests = estimate.requests + lookups
     return Estimate(
@@ -180,14 +184,6 @@ def estimate_with_store(
         unresolved.may_be_less,
         estimate.head_first,
     )
-
-
-def values_by_index(load: ReadThrough) -> Mapping[str, Any]:
-    """Return the arguments of the whole load, by index instead of by public key."""
-    if load.policy.subject is None:
-        return load.values
-    (arg,) = load.policy.subject.arguments()
-    return {**load.values, arg: [int(subject) for subject in load.requested.subjects]}
 
 
 def count_finality_requests(load: ReadThrough, last: int) -> int:

@@ -80,9 +80,8 @@ class LoadResult:
 class RowStore(Protocol):
     """The rows of one load: those that are stored, and those that are fetched for it."""
 
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """Return the arguments of the load."""
+    values: Mapping[str, Any]
+    """The arguments of the load."""
 
     def start(self) -> None:
         """Start or restart the load: drop the rows fetched so far."""

@@ -143,9 +143,8 @@ class Source:
 class Connection(Protocol):
     """The part of an explorer that the cache uses."""
 
-    @property
-    def offline(self) -> bool:
-        """Return whether no request may be sent."""
+    offline: bool
+    """Whether no request may be sent."""
 
     @property
     def chain_head(self) -> ChainHead:

@@ -88,7 +88,7 @@ RECORDS: Mapping[str, type[Table]] = {
 SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
     "network_performance": performance.summarize,
     "rewards_aggregate": rewards.summarize,
-    "sub_entities": entities.summarize_sub_entities,
+    "sub_entities": lambda rows: entities.summarize(rows, "sub_entity"),
     "entities": entities.summarize,
     "apy_roi": apy_roi.summarize,
     "performance_aggregate": performance.summarize,

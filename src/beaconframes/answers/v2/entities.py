@@ -59,11 +59,6 @@ def summarize(rows: pl.LazyFrame, *more: str) -> pl.LazyFrame:
     return add_scores(entities).sort("entity", *more).with_columns(net_share=share)
 
 
-def summarize_sub_entities(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Return performance and share of all validators, one row per sub-entity."""
-    return summarize(rows, "sub_entity")
-
-
 def derive_parties(view: View) -> pl.LazyFrame:
     """Return sums of duties and owner, one row per validator and day."""
     parties = pl.LazyFrame(list_parties(view)).rename({"name": "entity"})
