@@ -30,11 +30,6 @@ def find_deposits(data: ChainTables) -> str | None:
     return table
 
 
-def find_withdrawals(data: ChainTables) -> str | None:
-    """Return the table of the withdrawals, or None."""
-    return data.find_table(*WITHDRAWALS)
-
-
 def scan_deposits(data: ChainTables, table: str) -> pl.LazyFrame:
     """Return slot, validator and amount of the deposits in a table of `find_deposits`.
 
@@ -49,7 +44,7 @@ def scan_deposits(data: ChainTables, table: str) -> pl.LazyFrame:
 
 
 def scan_withdrawals(data: ChainTables, table: str) -> pl.LazyFrame:
-    """Return slot, validator and amount of the withdrawals in a table of `find_withdrawals`."""
+    """Return slot, validator and amount of the withdrawals in one of the tables `WITHDRAWALS`."""
     rows = data.scan(table)
     return (rows.rename({"block_slot": "slot"}) if table == WITHDRAWALS[2] else rows).select(
         *AMOUNTS
@@ -63,7 +58,7 @@ def scan_moves(data: ChainTables) -> pl.LazyFrame | None:
     that became deposits in the queue: at the fork to Electra, and by a switch to compounding
     credentials.
     """
-    deposits, withdrawals = find_deposits(data), find_withdrawals(data)
+    deposits, withdrawals = find_deposits(data), data.find_table(*WITHDRAWALS)
     if deposits is None or withdrawals is None:
         return None
     paid = scan_withdrawals(data, withdrawals).with_columns(-pl.col("amount_gwei"))

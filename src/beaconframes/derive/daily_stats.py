@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from beaconframes.derive.balance_moves import (
+    WITHDRAWALS,
     find_deposits,
-    find_withdrawals,
     scan_deposits,
     scan_withdrawals,
 )
@@ -68,7 +68,7 @@ def _build_whole_days(data: ChainTables, days: Collection[int]) -> pl.DataFrame:
         ),
         (data.find_table("blocks"), _count_proposals, 0),
         (find_deposits(data), partial(_sum_deposits, validators=rows), 1),
-        (find_withdrawals(data), _sum_withdrawals, 1),
+        (data.find_table(*WITHDRAWALS), _sum_withdrawals, 1),
     ):
         if table is not None:
             covered = [

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from beaconframes.derive.balance_moves import TRANSFERS, find_deposits, find_withdrawals, scan_moves
+from beaconframes.derive.balance_moves import TRANSFERS, WITHDRAWALS, find_deposits, scan_moves
 from beaconframes.derive.chain_tables import fit_table
 from beaconframes.v1.yield_index import YieldIndex
 
@@ -83,7 +83,7 @@ def sum_days(data: ChainTables, days: range | None = None) -> list[Day]:
 
 def _covers_moves(data: ChainTables, day: int) -> bool:
     """Return whether all moves of balances on a day are covered, and all fees."""
-    tables = (find_deposits(data), find_withdrawals(data), data.find_table(TRANSFERS))
+    tables = (find_deposits(data), data.find_table(*WITHDRAWALS), data.find_table(TRANSFERS))
     # The first block of the next day is in the end balance.
     return data.covers_day("income_history", day) and all(
         data.covers_day(table, day, extra_epochs=1) for table in tables if table
