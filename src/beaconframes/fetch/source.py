@@ -83,22 +83,24 @@ class RequestEstimate:
 class Source:
     """Where missing rows come from: the explorer API, a dataset on disk, a beacon node.
 
-    A source that sends no requests has no sessions, and states nothing about itself.
+    A source that sends no requests has no sessions, and drops no old units.
     """
 
     is_node = False
     """Whether the rows are those of a beacon node."""
     sessions: Collection[Session] = ()
+    stated_headers: Mapping[str, str] = {WINDOWS_HEADER: "none"}
+    """The headers in which a local explorer describes itself."""
 
     @property
     def stated_chain(self) -> str:
         """Return the chain as a local explorer states it; empty for other services."""
-        return ""
+        return self.stated_headers.get(CHAIN_HEADER, "")
 
     @property
     def stated_head(self) -> Head | None:
         """Return the head that a local explorer states if it has no table of the latest state."""
-        return None
+        return parse_head(self.stated_headers.get(HEAD_HEADER, ""))
 
     @property
     def known_head(self) -> Head | None:
@@ -108,7 +110,7 @@ class Source:
     @property
     def drops_old_units(self) -> bool:
         """Return whether the service drops old units; only a local explorer may drop none."""
-        return False
+        return self.stated_headers.get(WINDOWS_HEADER) != "none"
 
     def identifier_limit_of(self, envelope: Envelope) -> IdentifierLimit:  # noqa: ARG002
         """Return the limit of validators in a call of the API version that has this envelope."""
@@ -175,21 +177,6 @@ class ApiSource(Source):
         self._session, self._session_v2 = session, session_v2
         self._public = public
         self._reported_sunsets: set[str] = set()
-
-    @property
-    def stated_chain(self) -> str:
-        """Return the chain as a local explorer states it; empty for other services."""
-        return self.stated_headers.get(CHAIN_HEADER, "")
-
-    @property
-    def stated_head(self) -> Head | None:
-        """Return the head that a local explorer states if it has no table of the latest state."""
-        return parse_head(self.stated_headers.get(HEAD_HEADER, ""))
-
-    @property
-    def drops_old_units(self) -> bool:
-        """Return whether the service drops old units; only a local explorer may drop none."""
-        return self.stated_headers.get(WINDOWS_HEADER) != "none"
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one response: JSON without its envelope, or an image."""
