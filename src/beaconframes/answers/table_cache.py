@@ -263,7 +263,11 @@ class TableCache:
 
         def read() -> tuple[int, list[bytes]]:
             rows = self.scan_files(name).slice(chunk * CHUNK_ROWS, CHUNK_ROWS).collect()
-            pieces = [_compress(piece) for piece in rows.iter_slices(PIECE_ROWS)]
+            pieces = []
+            for piece in rows.iter_slices(PIECE_ROWS):
+                file = BytesIO()
+                piece.write_ipc_stream(file, compression="zstd")
+                pieces.append(file.getvalue())
             return sum(map(sys.getsizeof, pieces)), pieces
 
         pieces: list[bytes] = self.get_or_compute(("chunk", name, chunk), read)
@@ -350,12 +354,6 @@ class TableCache:
     def get_or_compute(self, name: Hashable, compute: Callable[[], tuple[int, Any]]) -> Any:
         """Return the value of *name* of this dataset; *compute* returns its size and itself."""
         return self.memory.get_or_compute((self._key, name), compute)
-
-
-def _compress(rows: pl.DataFrame) -> bytes:
-    file = BytesIO()
-    rows.write_ipc_stream(file, compression="zstd")
-    return file.getvalue()
 
 
 def find_kind(dataset: Dataset) -> DatasetKind:

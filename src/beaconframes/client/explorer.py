@@ -439,16 +439,10 @@ class Explorer:
     ) -> None:
         """Warn of the gaps in the *rows* of a load, and of doubts; if *is_strict*, raise one."""
         for warning in result.warnings:
+            is_error = result.gaps.missing.is_empty()
             if isinstance(warning, MissingRows):
-                LAST_LOAD.missing = warning.missing
-                if is_strict:
-                    warning.rows = rows
-                    raise warning
-            elif (
-                is_strict
-                and isinstance(warning, UnreconciledRows)
-                and result.gaps.missing.is_empty()
-            ):
+                LAST_LOAD.missing, is_error = warning.missing, True
+            if is_strict and is_error and isinstance(warning, MissingRows | UnreconciledRows):
                 warning.rows = rows
                 raise warning
             warnings.warn(warning, stacklevel=find_caller_level())
