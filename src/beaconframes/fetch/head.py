@@ -115,18 +115,14 @@ class HeadV1(StatedHead):
     """The head as V1 states it, in one response; or a head that is *fixed*."""
 
     fixed: Head | None = None
-    _head: Head | None = None
+    last: Head | None = None
+    """The last head that the service reported, of any age."""
     _fetched_at = 0.0
-
-    @property
-    def last(self) -> Head | None:
-        """Return the last head that the service reported, of any age."""
-        return self._head
 
     def recent(self) -> Head | None:
         """Return the head if it was fetched in the last 12 seconds; sends no request."""
         is_recent = time.monotonic() - self._fetched_at <= HEAD_MAX_AGE
-        return self._head if is_recent else None
+        return self.last if is_recent else None
 
     def expire(self) -> None:
         """Discard the fetched head, so that its next use requests it again."""
@@ -140,18 +136,18 @@ class HeadV1(StatedHead):
         if self in pinned:
             return pinned[self]
         with self._lock:
-            head = self._head
+            head = self.last
             if head is None or time.monotonic() - self._fetched_at > HEAD_MAX_AGE:
                 stated = self._refresh()
                 # Replicas of the service may lag: finality never goes back.
-                head = self._head = replace(stated, finalized_epoch=self._highest)
+                head = self.last = replace(stated, finalized_epoch=self._highest)
         pinned[self] = head
         return head
 
     def reread(self) -> Head:
         """Request the head again; another replica of the service may report a lower one."""
         with self._lock:
-            head = self._head = self._refresh()
+            head = self.last = self._refresh()
         read_pinned()[self] = head
         return head
 
@@ -160,7 +156,7 @@ class HeadV1(StatedHead):
         with self._lock:
             if refresh:
                 stated = self._refresh()
-                self._head = replace(stated, finalized_epoch=self._highest)
+                self.last = replace(stated, finalized_epoch=self._highest)
             return self._agreed
 
     def _refresh(self) -> Head:
