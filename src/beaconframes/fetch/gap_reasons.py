@@ -103,22 +103,22 @@ class GapReasons:
         """
         if REASON not in missing.columns:
             missing = missing.with_columns(pl.lit(NOT_RETURNED).alias(REASON))
-        lifetime, nothing = self._endpoint.lifetime, missing.clear()
+        lifetime = self._endpoint.lifetime
         if lifetime is Lifetime.KNOWN:
             missing = missing.with_columns(pl.lit(UNKNOWN).alias(REASON))
         if lifetime in (None, Lifetime.KNOWN) or missing.is_empty():
-            return Gaps(missing, nothing)
+            return Gaps(missing, missing.clear())
         received = set(keys()[VALIDATOR].drop_nulls().unique())
         unknown_pubkeys, missing = self._resolve(missing, received)
-        nothing = missing.clear()
         if VALIDATOR not in missing.columns:
-            return Gaps(missing, nothing)
+            return Gaps(missing, missing.clear())
         is_open = pl.col(VALIDATOR).is_not_null()
         if lifetime is Lifetime.BALANCE:
             # Validators keep their balance rows after the exit, so a gap between two is an error.
             is_open &= ~pl.col(IMPOSSIBLE)
         unit = next((u for u in UNITS if f"first_{u}" in missing.columns), "")
         has_units = pl.col(f"first_{unit}").is_not_null() if unit else pl.lit(value=False)
+        nothing = missing.clear()
         found = [Gaps(unknown_pubkeys, nothing), Gaps(missing.filter(~is_open), nothing)]
         with_units = missing.filter(is_open, has_units)
         without_units = missing.filter(is_open, ~has_units)
