@@ -114,9 +114,8 @@ def draw_epoch(
 
 def find_drawn_epochs(endpoint: Endpoint, fields: Fields, view: View) -> range:
     """Return the epochs of a request whose attestations a simulated dataset does not store."""
-    if endpoint not in (ATTESTATIONS, SLOT_ATTESTATIONS, SLOT_ATTESTATION_DUTIES):
-        return range(0)
-    old = view.old_attestations
+    is_drawn = endpoint in (ATTESTATIONS, SLOT_ATTESTATIONS, SLOT_ATTESTATION_DUTIES)
+    old = view.old_attestations if is_drawn else None
     if old is None:
         return range(0)
     # Invalid validators are refused before invalid epochs.

@@ -60,12 +60,9 @@ def _build_whole_days(data: ChainTables, days: Collection[int]) -> pl.DataFrame:
         _summarize_balances(data, days), _KEY, how="left", maintain_order="left"
     )
     rows = _remove_incomplete(data, rows)
+    attestations = data.find_table("missed_attestation_events", "attestations")
     for table, build, extra_epochs in (
-        (
-            data.find_table("missed_attestation_events", "attestations"),
-            _count_missed_attestations,
-            0,
-        ),
+        (attestations, _count_missed_attestations, 0),
         (data.find_table("blocks"), _count_proposals, 0),
         (find_deposits(data), partial(_sum_deposits, validators=rows), 1),
         (data.find_table(*WITHDRAWALS), _sum_withdrawals, 1),
