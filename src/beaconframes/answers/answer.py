@@ -31,7 +31,7 @@ from beaconframes.schema.envelope_context import find_cell
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Sequence
 
-    from beaconframes.answers.view import View
+    from beaconframes.answers.view import DatasetView
     from beaconframes.endpoint import Batch, Call, Endpoint, Fields, Parameter
     from beaconframes.endpoint.uncovered import Uncovered
 
@@ -93,7 +93,7 @@ class Group:
 class AnswerBuilder:
     """Answers calls of one endpoint from one view of a dataset."""
 
-    def __init__(self, endpoint: Endpoint, view: View) -> None:
+    def __init__(self, endpoint: Endpoint, view: DatasetView) -> None:
         """Answer from *view*; raise TableAbsent if it does not have the table of V1."""
         self.endpoint, self.view, self.table = endpoint, view, endpoint.table
         self.is_v2 = endpoint.envelope is Envelope.V2

@@ -10,7 +10,7 @@ import polars as pl
 from beaconframes.endpoint import RequestRefused
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.answers.view import DatasetView
 
 WIDTH, HEIGHT, MARGIN = 800, 400, 48
 TEXT_COLOR, LINE_COLOR, BACKGROUND = "#222222", "#1f77b4", "white"
@@ -30,7 +30,7 @@ CHARTS = {
 NO_DATA = "no data available for the requested chart"
 
 
-def draw_chart(view: View, name: str) -> bytes:
+def draw_chart(view: DatasetView, name: str) -> bytes:
     """Return the chart *name* as PNG, or raise RequestRefused if it is unknown or has no data."""
     from PIL import Image, ImageDraw
 

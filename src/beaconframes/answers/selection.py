@@ -24,7 +24,8 @@ from beaconframes.v2.slot_attestation_duties import SLOT_ATTESTATION_DUTIES
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from beaconframes.answers.view import View
+    from beaconframes.answers.view import DatasetView
+    from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Endpoint, Fields, Parameter
 
 HOUR = 3600
@@ -42,7 +43,7 @@ def find_stored_table(endpoint: Endpoint) -> str:
 def select_rows(
     endpoint: Endpoint,
     requests: Sequence[Fields],
-    view: View,
+    view: DatasetView,
     joined: Mapping[Parameter, Sequence[Collection[int]]] | None = None,
 ) -> pl.LazyFrame:
     """Return the rows that *requests* select, in the order of an answer.
@@ -81,7 +82,7 @@ def select_rows(
     return rows
 
 
-def scan_rows(endpoint: Endpoint, view: View, drawn: range) -> pl.LazyFrame:
+def scan_rows(endpoint: Endpoint, view: DatasetView, drawn: range) -> pl.LazyFrame:
     """Return the rows of an *endpoint*, with those of the epochs that have to be *drawn*."""
     if endpoint.envelope is Envelope.V2:
         if drawn:
@@ -100,7 +101,7 @@ def scan_rows(endpoint: Endpoint, view: View, drawn: range) -> pl.LazyFrame:
 
 
 def draw_epoch(
-    view: View, table: str, epoch: int, draw: Callable[[int], pl.DataFrame]
+    view: DatasetView, table: str, epoch: int, draw: Callable[[int], pl.DataFrame]
 ) -> pl.LazyFrame:
     """Return the rows of an *epoch* of *table*, which are drawn once."""
 
@@ -112,7 +113,7 @@ def draw_epoch(
     return drawn.lazy()
 
 
-def find_drawn_epochs(endpoint: Endpoint, fields: Fields, view: View) -> range:
+def find_drawn_epochs(endpoint: Endpoint, fields: Fields, view: DatasetView) -> range:
     """Return the epochs of a request whose attestations a simulated dataset does not store."""
     is_drawn = endpoint in (ATTESTATIONS, SLOT_ATTESTATIONS, SLOT_ATTESTATION_DUTIES)
     old = view.old_attestations if is_drawn else None

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from beaconframes.answers.memory_cache import MemoryCache
-    from beaconframes.answers.view import View
     from beaconframes.dataset import Dataset
+    from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Endpoint, Fields, Parameter
     from beaconframes.endpoint.absent_table import DatasetKind
 

@@ -18,7 +18,7 @@ from beaconframes.v1.graffiti_wall import GRAFFITI_WALL
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from beaconframes.answers.view import View
+    from beaconframes.answers.view import DatasetView
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Endpoint, Fields
     from beaconframes.endpoint.uncovered import Uncovered
@@ -29,7 +29,7 @@ _TIMED = ("epoch", "slot", "day")
 _INTERVALS = re.compile(r"[0-9]{1,18}-[0-9]{1,18}(,[0-9]{1,18}-[0-9]{1,18})*")
 
 
-def find_uncovered(endpoint: Endpoint, fields: Fields, view: View) -> Uncovered:
+def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> Uncovered:
     """Return the units that *view* does not cover, by requested validator.
 
     The units are those of the request; without a range, they are epochs. There are none in a table
@@ -85,7 +85,7 @@ def is_uncovered(endpoint: Endpoint, fields: Fields, uncovered: Uncovered) -> bo
 
 
 def find_export_gaps(
-    endpoint: Endpoint, fields: Fields, export: PublishedDataset, view: View
+    endpoint: Endpoint, fields: Fields, export: PublishedDataset, view: DatasetView
 ) -> dict[str, Intervals]:
     """Return what an *export* does not have of the requested validators.
 
@@ -142,7 +142,7 @@ def _list_outside(
     table: Mapping[str, Any],
     policy: CachePolicy,
     requested: Collection[int] | None,
-    view: View,
+    view: DatasetView,
 ) -> dict[str, list[Interval]]:
     """Return what the request of an exported *table* leaves out, by requested validator."""
     unit: Any = policy.unit_name
@@ -168,7 +168,7 @@ def _parse_intervals(text: object) -> Intervals:
 
 
 def require_covered(
-    endpoint: Endpoint, fields: Fields, view: View, tables: Collection[str]
+    endpoint: Endpoint, fields: Fields, view: DatasetView, tables: Collection[str]
 ) -> None:
     """Raise TableAbsent if a V2 answer needs rows of *tables* that *view* does not cover.
 

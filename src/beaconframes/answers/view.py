@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from beaconframes.client.explorer import ChainClock
     from beaconframes.dataset import Dataset, Grid
+    from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Head
 
 SCANNED_TABLES: ContextVar[set[str] | None] = ContextVar("scanned_tables", default=None)
@@ -78,7 +79,7 @@ class Simulation(Protocol):
         """Return *dataset* as of the live head at *slot*; *scan* reads its tables."""
 
 
-class View:
+class DatasetView:
     """A dataset whose head does not move; all handlers share it."""
 
     def __init__(
@@ -99,7 +100,6 @@ class View:
         is_live = simulation is not None and simulation.clock is not None
         self.table_cache = TableCache(dataset, memory, public=public, is_computed=is_live)
         self.is_simulated = self.table_cache.kind == "simulation"
-        """Whether the chain is simulated: a table of events that is missing has no rows."""
         # To read the metadata takes a millisecond: once for all requests.
         meta = dataset.meta
         self.first_epoch: int = meta.get("first_epoch", 0) if self.is_simulated else 0
@@ -135,7 +135,7 @@ class View:
         drawn = self.simulation.draw_attestations(self.dataset)
         return drawn if drawn.epochs else None
 
-    def with_old_duties(self, epoch: int) -> View:
+    def with_old_duties(self, epoch: int) -> DatasetView:
         """Return this view, with the attestation duties of an *epoch* that are not stored."""
         assert self.old_attestations is not None
         view = copy(self)
@@ -215,7 +215,7 @@ class View:
         return pl.concat(frames).rechunk()
 
     def has_table(self, table: str) -> bool:
-        """Return whether a table exists: what follows from another one is unknown, and not 0."""
+        """Return whether the dataset has a table."""
         return self.table_cache.has(table)
 
 
@@ -240,13 +240,13 @@ class DatasetViews:
         """Whether another process may change the dataset."""
         self.memory = MemoryCache(cache_bytes)
         self._show = partial(
-            View,
+            DatasetView,
             simulation=simulation,
             memory=self.memory,
             public=public,
             drops_old_units=drops_old_units,
         )
-        self._views: OrderedDict[int, View] = OrderedDict()
+        self._views: OrderedDict[int, DatasetView] = OrderedDict()
         self._lock = threading.Lock()
         if clock is None:
             self._heads: OrderedDict[int, tuple[Head, int]] = OrderedDict()
@@ -282,7 +282,7 @@ class DatasetViews:
             else:
                 self._read()
 
-    def read_unchanged(self, read: Callable[[View], Result]) -> Result:
+    def read_unchanged(self, read: Callable[[DatasetView], Result]) -> Result:
         """Return what *read* finds in the present view: rows and coverage of one state."""
         for _ in range(MAX_REPEATS):
             version = self.version
@@ -292,14 +292,14 @@ class DatasetViews:
                 break
         return result
 
-    def current(self) -> View:
+    def current(self) -> DatasetView:
         """Return the view of the present head."""
         if self.clock is not None:
             return self.at(self.clock.head().slot)
         self.refresh()
         return self._fixed
 
-    def at(self, slot: int) -> View:
+    def at(self, slot: int) -> DatasetView:
         """Return the view of the head at *slot*: that of the first page of a list."""
         if self.simulation is None or self.clock is None:
             view = self._fixed

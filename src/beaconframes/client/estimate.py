@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
 from beaconframes.active_periods import FAR, Lifetime, find_periods
 from beaconframes.cache.pubkey_index import BATCH_LIMIT, stored_indices
 from beaconframes.cache.read_through import open_rows
+from beaconframes.cache.validator_epochs import ExplorerWithStore
 from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
 from beaconframes.errors import DatasetError, RequestLimitExceeded
@@ -27,10 +28,17 @@ if TYPE_CHECKING:
 
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.cache.read_through import ReadThrough
-    from beaconframes.client.explorer import Explorer
+    from beaconframes.cache.validator_epochs import ValidatorEpochsCache
     from beaconframes.endpoint import Call, Endpoint
     from beaconframes.fetch.source import Connection, RequestEstimate
     from beaconframes.intervals import Intervals
+
+
+class EstimatedExplorer(ExplorerWithStore, Protocol):
+    """An explorer, as far as estimates need it."""
+
+    validator_epochs: ValidatorEpochsCache
+    """The activity epochs of validators."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class Estimate:
 
 @contextmanager
 def limit_requests(
-    explorer: Explorer, endpoint: Endpoint, values: Mapping[str, Any], most: int
+    explorer: EstimatedExplorer, endpoint: Endpoint, values: Mapping[str, Any], most: int
 ) -> Iterator[None]:
     """Limit the block to *most* requests; raise RequestLimitExceeded first if it needs more."""
     estimate = estimate_load(explorer, endpoint, values)
@@ -75,7 +83,9 @@ def limit_requests(
         yield
 
 
-def estimate_load(explorer: Explorer, endpoint: Endpoint, values: Mapping[str, Any]) -> Estimate:
+def estimate_load(
+    explorer: EstimatedExplorer, endpoint: Endpoint, values: Mapping[str, Any]
+) -> Estimate:
     """Return the estimate for a load; sends no request, except for the chain head."""
     store = explorer.local_store
     if store is not None:
@@ -89,7 +99,7 @@ def estimate_load(explorer: Explorer, endpoint: Endpoint, values: Mapping[str, A
 
 
 def estimate_requests(
-    explorer: Explorer,
+    explorer: EstimatedExplorer,
     endpoint: Endpoint,
     values: Mapping[str, Any],
     arguments: Sequence[Mapping[str, Any]],
@@ -117,7 +127,7 @@ def estimate_requests(
     )
 
 
-def count_inactive(explorer: Explorer, endpoint: Endpoint, calls: Sequence[Call]) -> int:
+def count_inactive(explorer: EstimatedExplorer, endpoint: Endpoint, calls: Sequence[Call]) -> int:
     """Return how many requested rows cannot exist, as far as an earlier load has shown."""
     lifetime, requested = endpoint.lifetime, Requirement.of_calls(endpoint, calls)
     if lifetime is None or requested.subjects is None or requested.units is None:
@@ -146,7 +156,7 @@ def count_inactive(explorer: Explorer, endpoint: Endpoint, calls: Sequence[Call]
 
 
 def estimate_with_store(
-    load: ReadThrough, explorer: Explorer, unresolved: UnresolvedPubkeys
+    load: ReadThrough, explorer: EstimatedExplorer, unresolved: UnresolvedPubkeys
 ) -> Estimate:
     """Return the estimate for fetching the rows that are not stored."""
     endpoint = load.endpoint

@@ -11,11 +11,61 @@ import polars as pl
 from beaconframes.intervals import Intervals, merge_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Head
     from beaconframes.schema import Table
+
+
+class View(Protocol):
+    """A dataset, as far as rows that follow from several of its tables need it."""
+
+    @property
+    def chain(self) -> Chain:
+        """Return the chain of the dataset."""
+
+    @property
+    def head(self) -> Head:
+        """Return the head of the chain in the dataset."""
+
+    @property
+    def drops_old_units(self) -> bool:
+        """Return whether old units are refused, as by the public service."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Return whether the chain is simulated: a table of events that is missing has no rows."""
+
+    @property
+    def indices(self) -> Mapping[str, int]:
+        """Return the validator index of every public key."""
+
+    @property
+    def pubkeys(self) -> Mapping[int, str]:
+        """Return the public key of every validator index."""
+
+    def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return the rows of another table, for results that need several.
+
+        A table that does not exist is an error, or has no rows if its *schema* is given.
+        """
+
+    def derive(
+        self,
+        make_rows: Callable[[View], pl.LazyFrame],
+        *,
+        days: str | None = None,
+        needs_all: bool = False,
+    ) -> pl.LazyFrame:
+        """Return the rows that *make_rows* makes of other tables, which several results need.
+
+        *days* is a column of epochs by which they can be made of some days at a time. A result
+        that *needs_all* has no use for a query that reads some of them.
+        """
+
+    def has_table(self, table: str) -> bool:
+        """Return whether a table exists: what follows from another one is unknown, and not 0."""
 
 
 class Tables(Protocol):

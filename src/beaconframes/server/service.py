@@ -40,7 +40,7 @@ from beaconframes.simulator.dataset_at import SimulatedChain
 from beaconframes.v1.validators import VALIDATORS
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.answers.view import DatasetView
     from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Head
     from beaconframes.endpoint.uncovered import Uncovered
@@ -120,7 +120,7 @@ class Service:
             endpoint = PREMIUM_VALIDATORS
         return self.views.read_unchanged(lambda view: self._answer(endpoint, fields, view))
 
-    def _answer(self, endpoint: Endpoint, fields: dict[str, str], view: View) -> Response:
+    def _answer(self, endpoint: Endpoint, fields: dict[str, str], view: DatasetView) -> Response:
         try:
             translated = wire.translate_fields(endpoint, fields, view, self.wire)
             drawn = find_drawn_epochs(endpoint, translated, view)
@@ -181,7 +181,9 @@ class Service:
             return build_error(refusal.message, 400)
         return Response(picture, media_type="image/png", headers=NOSNIFF)
 
-    def build_absence(self, refusal: TableAbsent, view: View, *, is_v2: bool = False) -> Response:
+    def build_absence(
+        self, refusal: TableAbsent, view: DatasetView, *, is_v2: bool = False
+    ) -> Response:
         """Return the error response that names a table which the dataset does not have."""
         text = f"{refusal.message}. {refusal.hint}"
         response = build_error_v2(404, message=text) if is_v2 else build_error(text, 404)

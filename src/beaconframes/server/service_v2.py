@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.answers.view import DatasetViews, View
+    from beaconframes.answers.view import DatasetView, DatasetViews
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Endpoint
     from beaconframes.server.access import Tier
@@ -146,8 +146,8 @@ class ServiceV2:
         )
 
     def select_page(
-        self, endpoint: Endpoint, fields: dict[str, Any], view: View
-    ) -> tuple[pl.DataFrame, str, View]:
+        self, endpoint: Endpoint, fields: dict[str, Any], view: DatasetView
+    ) -> tuple[pl.DataFrame, str, DatasetView]:
         """Return the rows of a page, the cursor of the next page, and the view of the whole list.
 
         All pages of a list are those of the head of its first page.
@@ -164,7 +164,9 @@ class ServiceV2:
         next_cursor = self._cursors.encode(end, view.head.slot, request_hash) if has_more else ""
         return rows.slice(first, size), next_cursor, view
 
-    def select_rows(self, endpoint: Endpoint, fields: dict[str, Any], view: View) -> pl.DataFrame:
+    def select_rows(
+        self, endpoint: Endpoint, fields: dict[str, Any], view: DatasetView
+    ) -> pl.DataFrame:
         """Return all rows that *fields* select, and cache them for the next pages.
 
         Those of one page are cached from their second request on: few are requested again, and a

@@ -17,7 +17,7 @@ from beaconframes.endpoint.identifiers import UNUSED_NUMBER, is_pubkey, parse_nu
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Fields, JsonSchema
 
 Wire: TypeAlias = Literal["spec", "public"]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Fields
 
     FindNumbers: TypeAlias = Callable[[Any, Fields, View], Collection[int] | None]

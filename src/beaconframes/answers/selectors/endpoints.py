@@ -44,7 +44,7 @@ from beaconframes.v1.slots import HAS_BLOCK, ROOT, SlotsOrRoots
 from beaconframes.v1.withdrawal_credentials import Credentials
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Fields, Parameter
 
 
@@ -84,8 +84,8 @@ def compute_rows(
     members = {*indices, *(index for index in resolved if index is not None)}
     if not members:
         raise RequestRefused("could not resolve pubkeys to indices")
-    luck = compute_luck(members, view.chain, view.head, view.scan)
-    return pl.LazyFrame([{"validators": fields[parameter.arg], **luck}], ProposalLuck.schema())
+    row = {"validators": fields[parameter.arg]} | compute_luck(members, view)
+    return pl.LazyFrame([row], schema=ProposalLuck.schema())
 
 
 def find_block_slot(parameter: SlotsOrRoots, fields: Fields, view: View) -> tuple[int] | None:

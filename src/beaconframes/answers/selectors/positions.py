@@ -25,7 +25,7 @@ from beaconframes.endpoint.ranges_v2 import LAST_SECOND, WINDOWS
 from beaconframes.v2._day_range import DayRange
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Fields, Parameter
 
 

@@ -18,7 +18,7 @@ from beaconframes.endpoint.validator_sets import IDENTIFIERS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 DASHBOARD_SIZE = 100
 GROUP_COUNT = 4

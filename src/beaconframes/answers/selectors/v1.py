@@ -30,7 +30,7 @@ from beaconframes.v1.validator_stats import GENESIS_DEPOSITS, DayWindow
 from beaconframes.v1.validator_withdrawals import WithdrawalWindow
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Fields, Parameter
     from beaconframes.v1.execution_blocks import BlockNumbers
 

@@ -22,7 +22,7 @@ from beaconframes.endpoint import (
 from beaconframes.endpoint.parameters_v2 import ORDERS
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Fields, Parameter
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
     from beaconframes.schema import Table
 
 ROWS: Mapping[str, Callable[[View], pl.LazyFrame]] = {

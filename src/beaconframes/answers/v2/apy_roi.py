@@ -15,7 +15,7 @@ from beaconframes.answers.v2.rewards import (
 )
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 SECONDS_PER_YEAR = 365 * 86_400
 

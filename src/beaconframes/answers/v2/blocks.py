@@ -13,7 +13,7 @@ from beaconframes.v2.block import Block
 from beaconframes.v2.block_rewards import BlockRewards
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 BLOBS = "blob_commitments"
 GAS_PER_BLOB = 2**17

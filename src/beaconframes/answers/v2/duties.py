@@ -11,7 +11,7 @@ from beaconframes.answers.v2 import rewards
 from beaconframes.answers.v2.amounts import derive_finality, gwei_to_wei
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 PARTS = {
     name.removeprefix("attestation_"): part

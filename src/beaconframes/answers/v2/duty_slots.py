@@ -13,7 +13,7 @@ from beaconframes.answers.v2.amounts import derive_finality
 from beaconframes.schema import Count, Epoch, Hex, Period, Slot, Table, Text
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 
 class AttestationSlotRecord(Table):

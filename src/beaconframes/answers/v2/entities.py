@@ -16,7 +16,7 @@ from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.schema import Count, Fraction, Json, Table, Text
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 UNNAMED = "Unknown"
 """The entity of validators without a name."""

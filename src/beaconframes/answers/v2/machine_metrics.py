@@ -10,7 +10,7 @@ from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.v2.machine_metrics import PROCESSES, MachineMetrics
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 NAMES = ("attic-node", "basement-node", "garden shed (backup)")
 READINGS = 12

@@ -12,7 +12,7 @@ import polars as pl
 from beaconframes.schema import Count, Epoch, Flag, Slot, Table, Text, UnixTime
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 
 class StateRecord(Table):

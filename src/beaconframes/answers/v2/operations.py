@@ -16,7 +16,7 @@ from beaconframes.answers.v2.queue_events import EVENT, MANUAL, mark_requests
 from beaconframes.schema import Count, Hex, Slot, Table, Text, Wei
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 NO_COMPOUNDING = "validator has no compounding credentials"
 

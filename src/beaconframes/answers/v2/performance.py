@@ -23,7 +23,7 @@ from beaconframes.answers.v2.rewards import derive_proposals, scan_income
 from beaconframes.derive.validator_tables import is_active
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 VOTES = {"source": 14, "target": 26, "head": 14}
 """Weights of the votes of an attestation, from the consensus specification."""

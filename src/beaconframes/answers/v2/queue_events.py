@@ -13,7 +13,7 @@ import polars as pl
 from beaconframes.answers.v2.amounts import gwei_to_wei
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 EVENT = pl.Schema(dict.fromkeys(("slot", "validator_index", "amount_gwei"), pl.Int64))
 MANUAL = pl.Schema(dict.fromkeys(("slot", "validator_index", "request_slot"), pl.Int64))

@@ -14,7 +14,7 @@ from beaconframes.answers.v2.queue_events import EVENT, MANUAL
 from beaconframes.schema import Count, Epoch, Hex, Table, Text, UnixTime, Wei
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 GWEI_PER_ETH = 10**9
 MIN_CHURN, MAX_CHURN = 128 * GWEI_PER_ETH, 256 * GWEI_PER_ETH

@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes.answers.v2.amounts import ZERO, find_last_epoch, gwei_to_wei, sum_known
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 
 def sum_gwei(*names: str) -> pl.Expr:

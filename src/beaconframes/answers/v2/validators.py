@@ -15,7 +15,7 @@ from beaconframes.answers.v2.amounts import (
 )
 
 if TYPE_CHECKING:
-    from beaconframes.answers.view import View
+    from beaconframes.derive.chain_tables import View
 
 STATUSES = {
     "deposited": "pending_initialized",

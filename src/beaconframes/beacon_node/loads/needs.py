@@ -37,9 +37,9 @@ from beaconframes.v1.attestation_efficiency import AttestationEfficiency
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from beaconframes.answers.view import View
     from beaconframes.beacon_node.connection import NodeConnection
     from beaconframes.calendar import Unit
+    from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Call, Endpoint, Head
 
 VALIDATORS = "validators"
