@@ -5,8 +5,6 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import asdict
-
 from beaconframes.beacon_node.client.slot_blocks import MISSED, get_payload
 from beaconframes.beacon_node.tables.declaration import BLOCKS, PAYMENTS, NodeTable
 from beaconframes.beacon_node.tables.frames import build_frame, build_rows
@@ -130,19 +128,24 @@ def build_execution_blocks(data: EpochData) -> pl.DataFrame:
     The payment of the builder is that in the block, not what a relay reports.
     """
     rows = [
-        asdict(payment.payload)
-        | {
-            "time": payment.payload.timestamp,
+        {
+            "block_number": payload.block_number,
+            "block_hash": payload.block_hash,
+            "time": payload.timestamp,
             "block_reward_wei": payment.fees_wei,
             "block_mev_reward_wei": payment.builder_payment_wei,
             "producer_reward_wei": payment.producer_reward_wei,
-            "base_fee_per_gas_wei": payment.payload.base_fee_per_gas,
-            "transactions_count": len(payment.payload.transactions),
+            "fee_recipient": payload.fee_recipient,
+            "gas_limit": payload.gas_limit,
+            "gas_used": payload.gas_used,
+            "base_fee_per_gas_wei": payload.base_fee_per_gas,
+            "transactions_count": len(payload.transactions),
             "uncles_count": 0,
+            "parent_hash": payload.parent_hash,
             "uncle_hash": NO_UNCLES,
             "difficulty": 0,
             "consensus_algorithm": "pos",
-            "consensus_block_number": payment.payload.block_number,
+            "consensus_block_number": payload.block_number,
             "proposer_index": payment.proposer_index,
             "slot": payment.slot,
             "epoch": data.epoch,
@@ -150,6 +153,7 @@ def build_execution_blocks(data: EpochData) -> pl.DataFrame:
             "relay_producer_fee_recipient": payment.paid_address,
         }
         for payment in data.reader.payments(data.epoch)
+        for payload in [payment.payload]
     ]
     return build_rows(ExecutionBlocks, rows, data.spec.chain)
 
