@@ -28,7 +28,7 @@ def decode(name, *records, chain=MAINNET, **fields):
     names = {path for column in table.columns for path in column.wire_paths}
     known = ({k: v for k, v in one.items() if k != "proof" or k in names} for one in records)
     data = json.dumps([whole(table, record) for record in known]).encode()
-    call = Call(Request("GET", "/"), (), {"eth1address": ADDRESS} | fields)
+    call = Call(Request("GET", "/"), (), {"eth1address": ADDRESS, "slot": {"number": 64}} | fields)
     context = {"range": b'{"epoch":{"start":1,"end":1}}'}
     fetched = [(call, Page(data, None, context))]
     rows = ENDPOINTS[name].decode(fetched, chain)
@@ -69,6 +69,26 @@ def decode(name, *records, chain=MAINNET, **fields):
         ("v2/rewards", {"total_penalty": "-3"}, "total_penalty_wei is -3"),
         ("v2/balances", {"balance": {"current": "-1"}}, "balance_wei is -1"),
         ("v2/validators", {"balances": {"effective": "-1"}}, "effective_balance_wei is -1"),
+        ("gas_fees", {"standard": -1}, "standard_wei is -1"),
+        ("epochs", {"votedether": -1}, "voted_ether_gwei is -1"),
+        ("validator_queue", {"beaconchain_exiting_balance": -1}, "exiting_balance_gwei is -1"),
+        ("yield_index", {"start_balances_sum_wei": -1}, "start_balances_sum_wei is -1"),
+        ("slots", {"exec_base_fee_per_gas": -1}, "exec_base_fee_per_gas_wei is -1"),
+        ("execution_blocks", {"baseFee": -1}, "base_fee_per_gas_wei is -1"),
+        ("v2/block", {"transaction": {"gas": {"fees_burned": "-1"}}}, "fees_burned_wei is -1"),
+        ("v2/block_rewards", {"mev": {"amount": "-1"}}, "mev_wei is -1"),
+        ("v2/queues", {"exit_queue": {"balance": "-1"}}, "exit_balance_wei is -1"),
+        (
+            "v2/slot",
+            {"queue_events": {"queued": {"deposit": {"amount": "-1"}}}},
+            "queued_deposits_wei is -1",
+        ),
+        (
+            "v2/slot_attestation_duties",
+            {"reward": {"source": {"penalty": "-1"}}},
+            "source_penalty_wei is -1",
+        ),
+        ("v2/slot_sync_committee_duties", {"reward": {"penalty": "-1"}}, "penalty_wei is -1"),
     ],
 )
 def test_a_row_that_contradicts_the_chain_is_refused(name, record, words):

@@ -101,7 +101,7 @@ class Blocks(Table):
         "Timestamp of the execution block, UTC.", wire="exec_timestamp", nullable=True
     )
     exec_base_fee_per_gas_wei = Wei(
-        "Base fee per gas.", wire="exec_base_fee_per_gas", nullable=True
+        "Base fee per gas.", wire="exec_base_fee_per_gas", nullable=True, minimum=0
     )
     exec_extra_data = Hex("Extra data of the execution block; null also when empty.", nullable=True)
     exec_transactions_count = Count("Transactions in the execution block.", nullable=True)

@@ -37,7 +37,7 @@ class ExecutionBlocks(Table):
     fee_recipient = Hex("Recipient of the priority fees, often a builder.", wire="feeRecipient")
     gas_limit = Count("Gas limit.", wire="gasLimit")
     gas_used = Count("Gas used.", wire="gasUsed")
-    base_fee_per_gas_wei = Wei("Base fee per gas.", wire="baseFee")
+    base_fee_per_gas_wei = Wei("Base fee per gas.", wire="baseFee", minimum=0)
     transactions_count = Count("Transactions.", wire="txCount")
     internal_transactions_count = Count(
         "Internal transactions; null from your own node.", wire="internalTxCount", nullable=True

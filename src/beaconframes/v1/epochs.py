@@ -25,10 +25,13 @@ class Epochs(Table):
         nullable=True,
     )
     eligible_ether_gwei = Gwei(
-        "Effective balance of validators that could vote.", wire="eligibleether", nullable=True
+        "Effective balance of validators that could vote.",
+        wire="eligibleether",
+        nullable=True,
+        minimum=0,
     )
     voted_ether_gwei = Gwei(
-        "Effective balance of validators that voted.", wire="votedether", nullable=True
+        "Effective balance of validators that voted.", wire="votedether", nullable=True, minimum=0
     )
     blocks_count = Count("Canonical blocks; 0 until the epoch has ended.", wire="blockscount")
     proposed_blocks = Count("Slots with a canonical block.", wire="proposedblocks")

@@ -11,10 +11,12 @@ class GasFees(Table):
     """Recommended gas fees. One row per response."""
 
     time = UnixMillis("Time of the recommendation, UTC.", key=True, wire="timestamp")
-    rapid_wei = Wei("Fee per gas for inclusion within about 15 seconds.", wire="rapid")
-    fast_wei = Wei("Fee per gas for inclusion within about a minute.", wire="fast")
-    standard_wei = Wei("Fee per gas for inclusion within about three minutes.", wire="standard")
-    slow_wei = Wei("Fee per gas for inclusion after ten minutes or more.", wire="slow")
+    rapid_wei = Wei("Fee per gas for inclusion within about 15 seconds.", wire="rapid", minimum=0)
+    fast_wei = Wei("Fee per gas for inclusion within about a minute.", wire="fast", minimum=0)
+    standard_wei = Wei(
+        "Fee per gas for inclusion within about three minutes.", wire="standard", minimum=0
+    )
+    slow_wei = Wei("Fee per gas for inclusion after ten minutes or more.", wire="slow", minimum=0)
     price = Number("Price of ether in the currency of the service; often null.", optional=True)
     price_usd = Number("Price of ether in US dollars.", wire="priceUSD", optional=True)
 

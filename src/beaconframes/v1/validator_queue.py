@@ -20,11 +20,13 @@ class ValidatorQueue(Table):
         "Amount waiting to enter, top-ups included; null before Electra.",
         wire="beaconchain_entering_balance",
         optional=True,
+        minimum=0,
     )
     exiting_balance_gwei = Gwei(
         "Amount waiting to leave; null before Electra.",
         wire="beaconchain_exiting_balance",
         optional=True,
+        minimum=0,
     )
 
 

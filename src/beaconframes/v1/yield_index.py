@@ -45,10 +45,10 @@ class YieldIndex(Table):
     tx_fees_avg_31d_wei = Wei(
         "Mean of that sum over the last 31 days.", wire="avgtx_fees31d_wei", nullable=True
     )
-    deposits_sum_wei = Wei("Deposits of the day for the validators in the index.")
-    effective_balances_sum_wei = Wei("Effective balances at the start of the day.")
-    start_balances_sum_wei = Wei("Balances at the start of the day.")
-    end_balances_sum_wei = Wei("Balances at the end of the day.")
+    deposits_sum_wei = Wei("Deposits of the day for the validators in the index.", minimum=0)
+    effective_balances_sum_wei = Wei("Effective balances at the start of the day.", minimum=0)
+    start_balances_sum_wei = Wei("Balances at the start of the day.", minimum=0)
+    end_balances_sum_wei = Wei("Balances at the end of the day.", minimum=0)
     total_rewards_wei = Wei("Consensus rewards and priority fees together.")
 
 

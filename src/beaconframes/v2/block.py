@@ -45,8 +45,12 @@ class Block(Table):
     state_root = Hex("Root of the execution state.")
     gas_used = Count("Gas used.", wire="transaction.gas.used")
     gas_limit = Count("Gas limit.", wire="transaction.gas.limit")
-    base_fee_per_gas_wei = Wei("Base fee per gas.", wire="transaction.gas.base_fee", text=True)
-    fees_burned_wei = Wei("Burned base fees.", wire="transaction.gas.fees_burned", text=True)
+    base_fee_per_gas_wei = Wei(
+        "Base fee per gas.", wire="transaction.gas.base_fee", text=True, minimum=0
+    )
+    fees_burned_wei = Wei(
+        "Burned base fees.", wire="transaction.gas.fees_burned", text=True, minimum=0
+    )
     transactions_count = Count("Transactions.", wire="transaction.count.normal")
     blob_transactions_count = Count(
         "Transactions with blobs; null before Deneb, and from your own node if there are any.",

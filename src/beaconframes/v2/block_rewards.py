@@ -45,6 +45,7 @@ class BlockRewards(Table):
         "Priority fees. With a builder, they belong to the builder.",
         wire="priority_fees.amount",
         text=True,
+        minimum=0,
     )
     priority_fees_recipient = Hex(
         "Recipient of the priority fees.", wire="priority_fees.recipient.address", nullable=True
@@ -59,6 +60,7 @@ class BlockRewards(Table):
         wire="mev.amount",
         text=True,
         nullable=True,
+        minimum=0,
     )
     mev_recipient = Hex("Recipient of that amount.", wire="mev.recipient.address", nullable=True)
     mev_is_contract = Flag(
@@ -69,12 +71,14 @@ class BlockRewards(Table):
         wire="mining.static_block_reward",
         text=True,
         nullable=True,
+        minimum=0,
     )
     uncle_inclusion_reward_wei = Wei(
         "Reward for included uncles; null since the merge.",
         wire="mining.uncle_inclusion_reward",
         text=True,
         nullable=True,
+        minimum=0,
     )
     mining_recipient = Hex(
         "Recipient of the mining rewards.", wire="mining.recipient.address", nullable=True

@@ -34,6 +34,7 @@ class Queues(Table):
         wire="deposit_queue.deposit_balance",
         text=True,
         nullable=True,  # A node does not state it before Electra.
+        minimum=0,
     )
     topup_count = Count(
         "Waiting deposits for existing validators; null in the old shape.",
@@ -45,6 +46,7 @@ class Queues(Table):
         wire="deposit_queue.topup_balance",
         text=True,
         optional=True,
+        minimum=0,
     )
     deposit_processed_epoch = Epoch(
         "Estimated epoch of the last credit of both; null in the old shape.",
@@ -61,13 +63,14 @@ class Queues(Table):
         wire="deposit_queue.churn.amount",
         text=True,
         optional=True,
+        minimum=0,
     )
     deposit_churn_seconds = Count(
         "Length of that interval.", wire="deposit_queue.churn.interval_seconds", optional=True
     )
     exit_count = Count("Validators waiting to exit.", wire="exit_queue.count")
     exit_balance_wei = Wei(
-        "Sum of their balances.", wire="exit_queue.balance", text=True, nullable=True
+        "Sum of their balances.", wire="exit_queue.balance", text=True, nullable=True, minimum=0
     )
     exit_processed_epoch = Epoch(
         "Estimated epoch of the last exit; null in the old shape.",
@@ -84,6 +87,7 @@ class Queues(Table):
         wire="exit_queue.churn.amount",
         text=True,
         optional=True,
+        minimum=0,
     )
     exit_churn_seconds = Count(
         "Length of that interval.", wire="exit_queue.churn.interval_seconds", optional=True
@@ -98,6 +102,7 @@ class Queues(Table):
         wire="manual_withdrawal_queue.balance",
         text=True,
         optional=True,
+        minimum=0,
     )
     manual_withdrawal_processed_epoch = Epoch(
         "Estimated epoch of the last payment.",

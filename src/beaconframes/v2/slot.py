@@ -75,6 +75,7 @@ class SlotOverview(Table):
         wire="queue_events.queued.deposit.amount",
         text=True,
         optional=True,
+        minimum=0,
     )
     queued_manual_withdrawals_count = Count(
         "Requested withdrawals added to the queue.",
@@ -86,6 +87,7 @@ class SlotOverview(Table):
         wire="queue_events.queued.withdrawal_manual.amount",
         text=True,
         optional=True,
+        minimum=0,
     )
     queued_consolidations_count = Count(
         "Consolidations added to the queue.",
@@ -97,6 +99,7 @@ class SlotOverview(Table):
         wire="queue_events.queued.consolidation.amount",
         text=True,
         optional=True,
+        minimum=0,
     )
     processed_deposits_count = Count(
         "Credited deposits.", wire="queue_events.processed.deposit.count", optional=True
@@ -106,6 +109,7 @@ class SlotOverview(Table):
         wire="queue_events.processed.deposit.amount",
         text=True,
         optional=True,
+        minimum=0,
     )
     processed_sweeps_count = Count(
         "Withdrawals paid by the sweep.",
@@ -117,6 +121,7 @@ class SlotOverview(Table):
         wire="queue_events.processed.withdrawal_sweep.amount",
         text=True,
         optional=True,
+        minimum=0,
     )
     processed_manual_withdrawals_count = Count(
         "Requested withdrawals that were paid.",
@@ -128,6 +133,7 @@ class SlotOverview(Table):
         wire="queue_events.processed.withdrawal_manual.amount",
         text=True,
         optional=True,
+        minimum=0,
     )
     processed_consolidations_count = Count(
         "Processed consolidations.",
@@ -139,6 +145,7 @@ class SlotOverview(Table):
         wire="queue_events.processed.consolidation.amount",
         text=True,
         optional=True,
+        minimum=0,
     )
     voluntary_exits_count = Count(
         "Voluntary exits included.",

@@ -42,13 +42,14 @@ class SlotAttestationDuties(Table):
         "Head vote: reward less penalty.", wire="reward.head.total", text=True, nullable=True
     )
     head_reward_wei = Wei(
-        "Reward for that vote.", wire="reward.head.reward", text=True, nullable=True
+        "Reward for that vote.", wire="reward.head.reward", text=True, nullable=True, minimum=0
     )
     head_penalty_wei = Wei(
         "Penalty for that vote; the protocol has none.",
         wire="reward.head.penalty",
         text=True,
         nullable=True,
+        minimum=0,
     )
     head_missed_wei = Wei(
         "Missed reward of that vote.", wire="reward.head.missed_reward", text=True, nullable=True
@@ -57,13 +58,14 @@ class SlotAttestationDuties(Table):
         "Source vote: reward less penalty.", wire="reward.source.total", text=True, nullable=True
     )
     source_reward_wei = Wei(
-        "Reward for that vote.", wire="reward.source.reward", text=True, nullable=True
+        "Reward for that vote.", wire="reward.source.reward", text=True, nullable=True, minimum=0
     )
     source_penalty_wei = Wei(
         "Penalty for that vote, a positive amount.",
         wire="reward.source.penalty",
         text=True,
         nullable=True,
+        minimum=0,
     )
     source_missed_wei = Wei(
         "Missed reward of that vote.", wire="reward.source.missed_reward", text=True, nullable=True
@@ -72,13 +74,14 @@ class SlotAttestationDuties(Table):
         "Target vote: reward less penalty.", wire="reward.target.total", text=True, nullable=True
     )
     target_reward_wei = Wei(
-        "Reward for that vote.", wire="reward.target.reward", text=True, nullable=True
+        "Reward for that vote.", wire="reward.target.reward", text=True, nullable=True, minimum=0
     )
     target_penalty_wei = Wei(
         "Penalty for that vote, a positive amount.",
         wire="reward.target.penalty",
         text=True,
         nullable=True,
+        minimum=0,
     )
     target_missed_wei = Wei(
         "Missed reward of that vote.", wire="reward.target.missed_reward", text=True, nullable=True
@@ -88,6 +91,7 @@ class SlotAttestationDuties(Table):
         wire="reward.inactivity_leak_penalty",
         text=True,
         nullable=True,
+        minimum=0,
     )
     inclusion_delay_total_wei = Wei(
         "Reward for early inclusion; null since Altair.",

@@ -30,12 +30,15 @@ class SlotSyncCommitteeDuties(Table):
         text=True,
         nullable=True,
     )
-    reward_wei = Wei("Reward for signing.", wire="reward.reward", text=True, nullable=True)
+    reward_wei = Wei(
+        "Reward for signing.", wire="reward.reward", text=True, nullable=True, minimum=0
+    )
     penalty_wei = Wei(
         "Penalty for not signing, a positive amount.",
         wire="reward.penalty",
         text=True,
         nullable=True,
+        minimum=0,
     )
     missed_wei = Wei("Missed reward.", wire="reward.missed_reward", text=True, nullable=True)
     finality = Text(FINALITY, final_when=("finalized",))

@@ -145,24 +145,28 @@ class YieldIndex(Table):
         wire=("deposits", "deposits_sum_wei"),
         text=True,
         optional=True,
+        minimum=0,
     )
     effective_balances_sum_wei = Wei(
         "Effective balances at the start of the day.",
         wire=("balances.effective", "effective_balances_sum_wei"),
         text=True,
         optional=True,
+        minimum=0,
     )
     start_balances_sum_wei = Wei(
         "Balances at the start of the day.",
         wire=("balances.start", "start_balances_sum_wei"),
         text=True,
         optional=True,
+        minimum=0,
     )
     end_balances_sum_wei = Wei(
         "Balances at the end of the day.",
         wire=("balances.end", "end_balances_sum_wei"),
         text=True,
         optional=True,
+        minimum=0,
     )
     total_rewards_wei = Wei(
         "Consensus rewards and priority fees together.",
