@@ -43,15 +43,18 @@ def decode_inferred(
     table: TableSpec, pages: Iterable[bytes], chain: Chain, contexts: Sequence[EnvelopeContext] = ()
 ) -> pl.DataFrame:
     """Return the rows of all *pages*: the columns of *table*, then one for every other field."""
-    records: list[dict[str, Any]] = []
+    items: list[Any] = []
     heights = []
     for page in pages:
         parsed = parse_records(table, page)
         heights.append(len(parsed))
-        for row, item in enumerate(parsed, len(records)):
-            if item is None or isinstance(item, list):
-                raise SchemaError(f"{table.table_name} row {row} is {shorten(item)}, not an object")
-            records.append(item if isinstance(item, dict) else {"value": item})
+        items += parsed
+    has_objects = any(isinstance(item, dict) for item in items)
+    for row, item in enumerate(items):
+        is_value = not (has_objects or item is None or isinstance(item, list))
+        if not (is_value or isinstance(item, dict)):
+            raise SchemaError(f"{table.table_name} row {row} is {shorten(item)}, not an object")
+    records = [item if isinstance(item, dict) else {"value": item} for item in items]
     if {} in records:
         raise build_empty_error(table)
     contexts = contexts or [NO_CONTEXT] * len(heights)
