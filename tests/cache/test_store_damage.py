@@ -186,6 +186,19 @@ def test_table_without_a_readable_file(tmp_path):
     assert {"2": ((0, 19),)} == store.coverage("income", ["1", "2"], ((0, 99),))
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_pipe_in_place_of_a_file(tmp_path):
+    """F12: opening a pipe waits until another process writes into it."""
+    store = LocalStore(tmp_path / "store", url="http://x", chain=MAINNET)
+    assert store.put("income", make_rows([1]), GRID, {"1": ((0, 19),)}, FINAL)
+    (path,) = store.path.glob("income/*.parquet")
+    path.unlink()
+    os.mkfifo(path)
+
+    with pytest.warns(StoreUnavailable, match="rows of income are requested again"):
+        store.drop_outdated("income", SCHEMA)
+
+
 def test_the_stored_finality_does_not_go_back(tmp_path):
     """Two processes store rows; the first one knows an older final epoch."""
     first, second = (LocalStore(tmp_path / "store", url="http://x", chain=MAINNET) for _ in "12")

@@ -300,6 +300,8 @@ def create_table_folder(folder: Path, table: str) -> Path:
 def read_schema(folder: Path, segments: Iterable[Segment]) -> pl.Schema | None:
     """Return the schema of the first readable one of *segments*, None if there is none."""
     for segment in segments:
+        if not (folder / segment.path).is_file():
+            continue  # a pipe has no end
         try:
             # `read_parquet_schema` takes a path with a bracket for a pattern.
             return pl.scan_parquet(folder / segment.path, glob=False).collect_schema()
