@@ -386,6 +386,18 @@ def test_a_range_of_an_answer_that_is_no_object_is_refused(span):
         bf.v2.load_rewards_aggregate([1, 2], explorer=explorer)
 
 
+def test_a_range_with_a_number_out_of_range_is_refused():
+    """B07: the envelope is valid JSON, but no float is so large."""
+    total = json.dumps(whole(RewardsAggregate, {"finality": "finalized"}))
+    body = f'{{"data": {total}, "range": {{"epoch": {{"start": 1e400}}}}}}'
+
+    with (
+        serving((200, {}, body.encode())) as (_, explorer),
+        pytest.raises(errors.ProtocolError, match="the envelope of the response"),
+    ):
+        bf.v2.load_rewards_aggregate([1, 2], explorer=explorer)
+
+
 def test_an_amount_that_is_unknown_in_a_part_is_unknown():
     """Rewards of the inclusion delay are null where there are none, which is not unknown."""
     names = RewardsAggregate.schema()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.errors import SchemaError
+from beaconframes.errors import ProtocolError, SchemaError
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
@@ -49,7 +49,10 @@ class EnvelopeContext:
 @lru_cache
 def parse(raw: bytes) -> Any:
     """Return raw JSON as plain objects; cached, because the pages of a call rarely differ."""
-    return msgspec.json.decode(raw)
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"the envelope of the response is not JSON ({error})") from None
 
 
 NO_CONTEXT = EnvelopeContext({}, {})
