@@ -246,7 +246,9 @@ def test_default_zeros_are_omitted():
     )
 
 
-@pytest.mark.parametrize("sent", [True, [0.5], {"share": 0.5}, "half", "NaN"])
+@pytest.mark.parametrize(
+    "sent", [True, [0.5], {"share": 0.5}, "half", "NaN", "1_0", "+5", "\u0663", " 1 ", ""]
+)
 def test_a_share_that_is_no_number_is_refused(sent):
     """The error names the cell."""
     table = type("Shares", (Table,), {"share": Fraction("Share.")})

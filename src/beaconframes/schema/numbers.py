@@ -21,6 +21,8 @@ LARGEST_EPOCH_ROUNDED = 18_446_744_073_709_552_000
 """The same number as JavaScript writes it."""
 MAX_EXACT_FLOAT = 2**53
 WEI_PER_ETHER = 10**18
+DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
+"""A number of JSON as text; Python's `float` also takes 1_0, +5 and digits of other scripts."""
 
 
 class Whole(Column):
@@ -227,6 +229,8 @@ class Fraction(Column):
             return None
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError(value)  # noqa: TRY004  # the checked decoder expects ValueError
+        if isinstance(value, str) and not DECIMAL.fullmatch(value):
+            raise ValueError(value)
         number = float(value)
         if not isfinite(number):
             raise ValueError(value)
