@@ -399,6 +399,16 @@ def test_export_a_table_of_a_dataset(run, chain, tmp_path):
     assert chain.scan("epochs").collect().height == pl.read_csv(out).height
 
 
+def test_export_without_a_target(run, chain, tmp_path, monkeypatch):
+    """An empty --out, as an unset variable of a shell, is not the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    result = run("export", "dataset", chain.path, "--table", "epochs", "--out", "")
+
+    assert (2, []) == (result.exit_code, list(tmp_path.iterdir()))
+    assert "--out" in result.stderr
+
+
 def test_export_without_partitions(run, chain, tmp_path):
     """``--by none`` is one file of a table, and the default is a folder for each day."""
     words = ["export", "dataset", chain.path, "--table", "epochs", "--out"]

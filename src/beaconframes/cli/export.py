@@ -59,6 +59,8 @@ FOLLOW = click.Option(
 
 def parse_target(_option: str, text: str) -> str:
     """Return the absolute path of a target; a slash at the end means a folder."""
+    if not text:
+        return text  # the export refuses it; as a path it is the current folder
     path = Path(text)
     # The user may write .. in a path.
     resolved = path.resolve() if path.is_dir() else output.resolve_target(path)
