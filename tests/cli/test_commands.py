@@ -77,6 +77,22 @@ def test_demo_writes_pictures_and_an_exact_table(run, chain, small_sample, tmp_p
         assert 20 < len(colours)
 
 
+def test_an_interrupted_demo_leaves_no_half_written_picture(
+    run, small_sample, tmp_path, monkeypatch
+):
+    """C03: a picture has its name only once it is complete."""
+
+    def interrupt(_figure, target, **_options):
+        Path(target).write_bytes(b"half of a picture")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", interrupt)
+
+    result = run("demo", "--out", str(tmp_path / "out"))
+
+    assert (130, []) == (result.exit_code, list((tmp_path / "out").iterdir()))
+
+
 @pytest.mark.long
 def test_demo_as_json(run, small_sample, tmp_path):
     """The same counts and files as JSON; no row is missing."""

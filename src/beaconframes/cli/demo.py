@@ -26,6 +26,7 @@ def demo(*, out: Path = Path("out")) -> None:
     from beaconframes import plot, server, v1, wall
     from beaconframes.cli.rendering import print_result
     from beaconframes.cli.runner import current_state
+    from beaconframes.wall.png_file import write_atomically
 
     out.mkdir(parents=True, exist_ok=True)
     if not current_state().as_json:
@@ -64,10 +65,12 @@ def demo(*, out: Path = Path("out")) -> None:
         "sync_participation.png": plot.sync_participation(blocks, every="epoch"),
     }
     for name, axes in charts.items():
-        if figure := axes.get_figure(root=True):
-            figure.savefig(out / name, dpi=150)
+        figure: Any = axes.get_figure(root=True)
+        with write_atomically(out / name) as part:
+            figure.savefig(part, format="png", dpi=150)
     wall.save(pixels, out / "wall.png", chain=chain.name, simulated=True)
-    income.write_parquet(out / "income.parquet")
+    with write_atomically(out / "income.parquet") as part:
+        income.write_parquet(part)
     files = [click.format_filename(out / name) for name in (*charts, "wall.png", "income.parquet")]
     lines = [f"{'loaded':<16}{'rows':>10}{'requests':>10}{'seconds':>9}"]
     for each in entries:
