@@ -318,6 +318,8 @@ def test_a_load_reads_only_the_files_of_its_epochs(tmp_path):
 
     with bf.open(dataset):
         found = bf.load_balance_history([0, 2], since=50, until=99)
+        with pytest.raises(DatasetError, match=f"{first.path} does not have the content"):
+            bf.load_balance_history([0, 2], since=0, until=99)
 
     assert 100 == found.height
 

@@ -121,6 +121,16 @@ class DatasetSource(Source):
             )
         except TableAbsent as refusal:
             raise build_absence_error(refusal, calls[0].request.endpoint) from None
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            dataset = self.views.dataset
+            # A file that polars cannot decode does not have the content that was written.
+            for damage in dataset.verify():
+                raise DatasetError(
+                    f"table {damage.table} of {dataset.path} is damaged: "
+                    f"{damage.path} {damage.reason}",
+                    hint="Restore the file from a copy, or create the dataset again",
+                ) from error
+            raise
 
 
 def narrow_call(
