@@ -993,3 +993,15 @@ def test_rows_of_many_chunks_are_in_the_order_of_their_key(numbers):
 
     expected = pl.concat(pieces).sort("validator", "epoch", nulls_last=True)
     assert_frame_equal(expected, arranged)
+
+
+@pytest.mark.parametrize("spelling", ["first", "second"])
+def test_null_is_not_the_default_of_a_field_left_out(spelling):
+    """With two spellings, null at the first one was read as if both were left out."""
+    number = Count("A number.", key=True, wire=("first", "second"), default=0)
+    table = type("Spelled", (Table,), {"number": number, "text": Text("A text.")})
+    accepted = [{"text": "a"}, {"text": "b", "first": None, "second": 7}]
+
+    assert [0, 7] == table.decode([page(*accepted)], MAINNET)["number"].to_list()
+    with pytest.raises(SchemaError, match="has no first"):
+        table.decode([page({"text": "a", spelling: None})], MAINNET)

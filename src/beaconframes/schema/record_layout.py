@@ -91,7 +91,10 @@ def column_field(column: Column, path: str) -> tuple[Any, Any]:
     if path.endswith("[]"):
         return list[kind] | None, None
     # Of several spellings, the last one has the default: the first with a value counts.
-    return kind | None, column.default if path == column.wire_paths[-1] else None
+    if path == column.wire_paths[-1]:
+        return kind | None, column.default
+    # Null at another one is not an absent field; the checked decoder distinguishes them.
+    return (kind | None if column.default is None else kind), None
 
 
 @cache
