@@ -17,11 +17,14 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import errors
 from beaconframes.active_periods import NOT_CHECKED
+from beaconframes.calendar import MAINNET
+from beaconframes.dictionary import ENDPOINTS_BY_NAME
 from beaconframes.endpoint import Head
 from beaconframes.fetch import head, source
 from beaconframes.fetch.completeness import IMPOSSIBLE, find_intervals_without_rows
 from beaconframes.fetch.missing_report import describe_gaps
 from beaconframes.fetch.refetch import cover_gaps, split_gaps
+from beaconframes.fetch.response_warnings import ResponseWarnings
 from beaconframes.server import Server
 
 from ..support.faults import FaultServer
@@ -828,3 +831,8 @@ def test_empty_responses_to_several_requests_are_not_mixed_up(empty):
         bf.Explorer(server.url, chain="mainnet", rate=10_000, head=head) as explorer,
     ):
         assert 0 == bf.load_slot_withdrawals([7, 8], explorer=explorer).height
+
+
+def test_a_service_without_a_page_does_not_claim_all_rows():
+    """If every request is refused, rows are missing: no page said that they cannot exist."""
+    assert not ResponseWarnings(ENDPOINTS_BY_NAME["income_history"], MAINNET).has_all_rows

@@ -45,8 +45,8 @@ class ResponseWarnings:
         self._sunset: str | None = None
         self.has_all_validators = True
         """False for a dataset that may have some validators only."""
-        self.has_all_rows = True
-        """Whether a dataset has all rows but those that it states as uncovered."""
+        self._list_gaps: set[bool] = set()
+        """Whether the pages so far are those of a dataset that lists its gaps."""
         self.uncovered: list[tuple[Call, Uncovered]] = []
         """The calls whose units the dataset does not all cover, with these units."""
 
@@ -62,7 +62,7 @@ class ResponseWarnings:
                 check_chain(self.chain, header)
             if DATASET_HEADER in page.headers:
                 self.has_all_validators = False
-            self.has_all_rows &= page.headers.get(DATASET_HEADER) == LISTS_GAPS
+            self._list_gaps.add(page.headers.get(DATASET_HEADER) == LISTS_GAPS)
             if header := page.headers.get(UNCOVERED_HEADER):
                 self.uncovered.append((call, parse_uncovered(header)))
             if page.not_found:
@@ -85,6 +85,11 @@ class ResponseWarnings:
         if self._sunset is not None:
             warnings += warn_of_sunset(self.endpoint, self._sunset, reported_sunsets)
         return warnings
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Return whether a dataset has all rows but those that it states as uncovered."""
+        return self._list_gaps == {True}
 
     @property
     def moved_window(self) -> WindowMoved | None:
