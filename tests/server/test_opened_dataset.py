@@ -340,3 +340,16 @@ def test_a_folder_with_a_bracket_is_opened(chain, tmp_path):
     assert 20 == rows.height
     bf.export(rows, folder / "export")
     assert 20 == Dataset.open(folder / "export").scan("income_history").collect().height
+
+
+def test_blocks_of_a_recipient_are_all_that_name_it(opened, chain):
+    """An address is in the texts of blocks, so no index of a proposer finds them."""
+    columns = "fee_recipient", "relay_producer_fee_recipient"
+    blocks = chain.scan("execution_blocks").collect()
+    address = blocks["fee_recipient"].mode()[0]
+    names_it = pl.any_horizontal(pl.col(name) == address for name in columns)
+
+    found = bf.load_produced_blocks(address, explorer=opened)
+
+    assert {*found["block_number"]} == {*blocks.filter(names_it)["block_number"]}
+    assert not found.is_empty()
