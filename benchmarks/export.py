@@ -93,20 +93,23 @@ def with_pages(source: Path, _: Path) -> int:
     return sum(page.height for page in pages(source))
 
 
-def with_export(source: Path, target: Path) -> int:
-    """Export the pages."""
-    return bf.export(pages(source), target).rows
-
-
-def with_sink(source: Path, target: Path) -> int:
-    """Write the pages with the sink of polars."""
+def scan_pages(source: Path) -> pl.LazyFrame:
+    """Return the pages as a lazy frame."""
 
     def read_pages(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
         yield from (page.select(columns or pl.all()) for page in pages(source))
 
-    return write_with_sink(
-        register_io_source(read_pages, schema=IncomeHistory.schema()), source, target
-    )
+    return register_io_source(read_pages, schema=IncomeHistory.schema())
+
+
+def with_export(source: Path, target: Path) -> int:
+    """Export the pages."""
+    return bf.export(scan_pages(source), target).rows
+
+
+def with_sink(source: Path, target: Path) -> int:
+    """Write the pages with the sink of polars."""
+    return write_with_sink(scan_pages(source), source, target)
 
 
 def with_dataset(source: Path, target: Path) -> int:

@@ -26,7 +26,7 @@ LARGEST = 10
 PURPOSES = {
     "lab": "JupyterLab, and progress bars as widgets",
     "excel": "Excel files",
-    "duckdb": "analysis in DuckDB, and export to its files",
+    "duckdb": "analysis in DuckDB",
     "dask": "analysis in Dask",
     "spark": "analysis in PySpark",
     "cloud": "exports to object stores, such as S3",

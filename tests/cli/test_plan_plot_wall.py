@@ -201,7 +201,7 @@ def test_every_chart_of_a_file(run, source, tmp_path, chart):
 @pytest.mark.parametrize(
     "ending",
     ["parquet", *(pytest.param(ending, marks=pytest.mark.more) for ending in
-                  ("csv", "jsonl", "arrow", "xlsx", "duckdb"))],
+                  ("csv", "jsonl", "arrow"))],
 )  # fmt: skip
 def test_an_error_names_a_column_that_a_file_does_not_have(run, source, tmp_path, ending):
     """Such as a file of an earlier version."""
@@ -218,7 +218,7 @@ def test_an_error_names_a_column_that_a_file_does_not_have(run, source, tmp_path
 @pytest.mark.parametrize(
     "ending",
     ["parquet", *(pytest.param(ending, marks=pytest.mark.more) for ending in
-                  ("csv", "jsonl", "arrow", "xlsx", "duckdb"))],
+                  ("csv", "jsonl", "arrow"))],
 )  # fmt: skip
 def test_a_file_in_another_unit(run, source, tmp_path, ending):
     """The error is one short line that says how to load the rows instead."""

@@ -109,11 +109,11 @@ def test_files_by_validators_are_in_the_order_of_validators(tmp_path):
 def test_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
     """K13: the order, the type and the chunks of the input do not change a byte."""
     rows = income()
-    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 70)
+    monkeypatch.setattr("beaconframes.exports.sources.BATCH_ROWS", 70)
     bf.export(rows, tmp_path / "frame")
     shuffled = rows.sample(fraction=1, shuffle=True, seed=1)
     bf.export(shuffled.lazy(), tmp_path / "lazy")
-    bf.export(iter(shuffled.iter_slices(70)), tmp_path / "slices")
+    bf.export(shuffled, tmp_path / "slices")
     bf.export(bf.to_pandas(rows), tmp_path / "pandas")
     expected = files(tmp_path / "frame")
     for other in ("lazy", "slices", "pandas"):
@@ -130,25 +130,9 @@ def test_late_rows_are_added_to_their_day(tmp_path, monkeypatch, most, limit):
     late = pl.concat([rows.sort("epoch"), income(0, 449, validators=4).tail(450).head(3)])
     all_rows = pl.concat([rows, income(0, 449, validators=4).tail(450).head(3)])
     bf.export(all_rows, tmp_path / "whole")
-    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 50)
-    bf.export(iter(late.iter_slices(50)), tmp_path / "late")
+    monkeypatch.setattr("beaconframes.exports.sources.BATCH_ROWS", 50)
+    bf.export(late, tmp_path / "late")
     assert files(tmp_path / "whole") == files(tmp_path / "late")
-
-
-def test_frames_with_different_columns_are_refused(tmp_path):
-    """Other columns, other types, other kinds of frame: an error, and no dataset."""
-    rows = pl.DataFrame({"epoch": [0], "value": [1]})
-    others = (
-        (rows.rename({"value": "other"}), "different columns"),
-        (rows.with_columns(pl.col("value").cast(pl.Float64)), "different columns"),
-        (rows.with_columns(more=1), "different columns"),
-        (rows.to_pandas(), "contains a pandas.DataFrame"),
-        (rows.lazy(), "contains a polars.LazyFrame"),
-    )
-    for other, words in others:
-        with pytest.raises(UsageError, match=words):
-            bf.export([rows, other], tmp_path / "out")
-    assert not (tmp_path / "out/manifest.json").exists()
 
 
 def test_rows_of_one_key_are_sorted_by_their_other_columns():
@@ -206,12 +190,12 @@ def test_large_epoch_is_split_by_validators(tmp_path, monkeypatch, by):
     """
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", 20)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 20)
-    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 37)
+    monkeypatch.setattr("beaconframes.exports.sources.BATCH_ROWS", 37)
     rows = income(0, 3, validators=50)
     shuffled = rows.sample(fraction=1, shuffle=True, seed=3)
     for number, (frame, limit) in enumerate([(rows, 0), (shuffled, 0), (rows, 2**27)]):
         monkeypatch.setattr("beaconframes.exports.sorter.SPILL_BYTES", limit)
-        bf.export(iter(frame.iter_slices(37)), tmp_path / str(number), by=by)
+        bf.export(frame, tmp_path / str(number), by=by)
     assert files(tmp_path / "0") == files(tmp_path / "1") == files(tmp_path / "2")
     paths = sorted((tmp_path / "0/income_history").rglob("*.parquet"))
     found = [pl.read_parquet(path, hive_partitioning=False) for path in paths]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import duckdb
@@ -22,10 +23,10 @@ from beaconframes.cli.chart_input import read_file
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.formats.cells import CellOptions
 from beaconframes.exports.formats.parquet import ParquetWriter
-from beaconframes.exports.partitions import UNPARTITIONED, create_partitioning
+from beaconframes.exports.partitions import UNPARTITIONED
 from beaconframes.exports.row_order import sort_rows
-from beaconframes.exports.sorter import Sorter
-from beaconframes.exports.sources import create_frame_source, create_stream_source
+from beaconframes.exports.sorter import sort_source
+from beaconframes.exports.sources import create_frame_source
 
 from .test_export import files, income
 
@@ -162,9 +163,8 @@ def test_chain_is_detected_in_any_order():
             sources = (
                 create_frame_source(given, None),
                 create_frame_source(given.lazy(), None),
-                create_stream_source([given], None),
             )
-            assert [chain] * 3 == [source.chain for source in sources]
+            assert [chain] * 2 == [source.chain for source in sources]
 
 
 @pytest.mark.parametrize(
@@ -184,14 +184,14 @@ def test_rows_with_equal_keys_have_one_order(tmp_path, monkeypatch, most):
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
     monkeypatch.setattr("beaconframes.exports.sorter.SPILL_BYTES", 0)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
-    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 40)
+    monkeypatch.setattr("beaconframes.exports.sources.BATCH_ROWS", 40)
     rows = income(0, 99)
     twice = pl.concat(
         [rows, rows.with_columns(pl.lit(1, pl.Int64).alias(REWARD)).head(150), rows.head(20)]
     )
     made = set()
     for number, given in enumerate((twice, twice.reverse(), twice.sort(REWARD, "epoch"))):
-        bf.export(iter(given.iter_slices(40)), tmp_path / f"{number}.parquet")
+        bf.export(given, tmp_path / f"{number}.parquet")
         made.add((tmp_path / f"{number}.parquet").read_bytes())
         bf.export(given, tmp_path / f"{number}")
     assert 1 == len(made)
@@ -203,12 +203,13 @@ def test_rows_without_a_key_keep_their_order(tmp_path, monkeypatch, most, spill)
     """Also rows that memory does not hold, and days that are sorted together."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
     monkeypatch.setattr("beaconframes.exports.sorter.SPILL_BYTES", spill)
+    monkeypatch.setattr("beaconframes.exports.sources.BATCH_ROWS", 15)
     days = [datetime(2026, 10, 1 + n // 30, tzinfo=UTC) for n in range(90)]
     ranks = [97 * n % 90 for n in range(90)]
     frame = pl.DataFrame({"rank": ranks, "label": ["x"] * 90, "time": days})
 
-    bf.export(iter(frame.iter_slices(15)), tmp_path / "one.parquet")
-    bf.export(iter(frame.iter_slices(15)), tmp_path / "days", by="day")
+    bf.export(frame, tmp_path / "one.parquet")
+    bf.export(frame, tmp_path / "days", by="day")
 
     assert frame.equals(pl.read_parquet(tmp_path / "one.parquet"))
     (table,) = bf.Dataset.open(tmp_path / "days").tables()
@@ -221,32 +222,33 @@ def test_rows_with_a_null_key_are_in_the_last_file(tmp_path, monkeypatch):
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", 8)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 8)
     rows = pl.DataFrame({"epoch": [*range(20), None, None], "value": range(22)})
-    sorter = Sorter(UNPARTITIONED, ["epoch"], tmp_path, recall=lambda _: rows)
-    assert [] == list(sorter.add(rows.reverse()))
+    source = create_frame_source(rows.reverse(), None)
+    source.table = replace(source.table, columns=({"name": "epoch", "key": True},))
 
-    assert [8, 8, 4, 2] == [len(file := rows) for _, rows in sorter.finish()]
+    found = sort_source(source, UNPARTITIONED, tmp_path)
+
+    assert [8, 8, 4, 2] == [len(file := rows) for _, rows in found]
     assert [20, 21] == file["value"].to_list()
 
 
-@pytest.mark.parametrize("late", [None, 3, 30])
-def test_full_files_do_not_wait_for_the_end_of_their_partition(tmp_path, monkeypatch, late):
-    """Files are full once rows of a later epoch follow. Later rows of theirs change no byte."""
+@pytest.mark.parametrize("late", [None, 3, 30, 300])
+def test_late_row_of_a_partition_changes_no_byte(tmp_path, monkeypatch, late):
+    """A partition with files may get more rows: then all rows are read once more."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", 20)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 20)
-    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 24)
-    rows = income(0, 59)
+    monkeypatch.setattr("beaconframes.exports.sources.BATCH_ROWS", 24)
+    rows = income(200, 459)
     epochs = rows.sort("epoch", "validator_index", descending=[False, True])
-    by_day = create_partitioning("day", rows.schema, MAINNET)
-    sorter = Sorter(by_day, ["validator_index", "epoch"], tmp_path, recall=lambda _: rows.clear())
-    early = [part for frame in epochs.iter_slices(24) for _, part in sorter.add(frame)]
-    assert [18] * 9 == [part.height for part in early]
-    assert [18] == [part.height for _, part in sorter.finish()]
+    new = rows.head(1).with_columns(epoch=pl.lit(late, pl.Int64))
 
-    new = pl.DataFrame({"epoch": [late]}, schema={"epoch": pl.Int64})
-    new = rows.head(1).drop("epoch").hstack(new).select(rows.columns)
     bf.export(pl.concat([rows, new]), tmp_path / "whole")
-    bf.export(iter([*epochs.iter_slices(24), new, epochs.head(0)]), tmp_path / "late")
+    bf.export(pl.concat([epochs, new]), tmp_path / "late")
+
     assert files(tmp_path / "whole") == files(tmp_path / "late")
+    assert (
+        rows.height + 1
+        == bf.Dataset.open(tmp_path / "late").scan("income_history").collect().height
+    )
 
 
 def test_rows_with_equal_text_keys_have_one_order(tmp_path):
@@ -259,11 +261,11 @@ def test_rows_with_equal_text_keys_have_one_order(tmp_path):
 
 def test_column_names_do_not_clash_with_internal_ones(tmp_path, monkeypatch):
     """Users' columns do not clash with the columns that sorting adds."""
-    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 1)
+    monkeypatch.setattr("beaconframes.exports.sources.BATCH_ROWS", 1)
     rows = pl.DataFrame({"epoch": [225, 0, 450, 1], "_part": range(4)}).with_columns(
         time=MAINNET.time_expr("epoch", pl.col("epoch"))
     )
-    bf.export(rows.iter_slices(1), tmp_path / "out")
+    bf.export(rows, tmp_path / "out")
     found = pl.read_parquet([*(tmp_path / "out").rglob("*.parquet")], hive_partitioning=False)
     assert rows.sort("epoch").equals(found.sort("epoch"))
 

@@ -14,7 +14,6 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.errors import DatasetError
-from beaconframes.exports.metadata.readme import build_examples
 
 LONG = pytest.mark.long
 
@@ -106,7 +105,7 @@ def test_dictionary_has_every_column(exported):
     "form",
     [
         "parquet",
-        *(pytest.param(f, marks=LONG) for f in ("csv", "jsonl", "arrow", "duckdb", "xlsx")),
+        *(pytest.param(f, marks=LONG) for f in ("csv", "jsonl", "arrow")),
     ],
 )
 def test_code_in_the_readme_reads_the_rows(exported, form):
@@ -174,22 +173,6 @@ def test_numbers_have_the_types_of_numbers(tmp_path, dtype, croissant, frictionl
 
     assert croissant == documents[0]["recordSet"][0]["field"][0]["dataType"]
     assert frictionless == documents[1]["resources"][0]["schema"]["fields"][0]["type"]
-
-
-@pytest.mark.parametrize(
-    ("formats", "expected"),
-    [
-        (["duckdb"], ["import duckdb"]),
-        (["parquet"], ["import polars as pl"]),
-        (["parquet", "duckdb"], ["import duckdb", "import polars as pl"]),
-    ],
-)
-def test_code_in_the_readme_imports_what_it_uses(formats, expected):
-    """Tables of one dataset may have formats that different libraries read."""
-    tables = {f"table_{form}": {"format": form, "columns": []} for form in formats}
-    example = build_examples(tables, has_loaders=False)
-
-    assert expected == [line for line in example.splitlines() if line.startswith("import")]
 
 
 def test_readme_has_types_for_json_lines(tmp_path):

@@ -295,15 +295,19 @@ def test_interrupted_export_with_public_keys_resumes(tmp_path, explorer, monkeyp
 def test_files_by_validators_are_complete_before_the_next_validators(
     tmp_path, explorer, monkeypatch
 ):
-    """Otherwise each file would be read and written again, or all rows would need memory."""
-    from beaconframes.exports import chunked_load, partitions, table_writer
+    """Otherwise all rows would be requested again."""
+    from beaconframes.exports import chunked_load, partitions
+
+    reads, load_frames = [], chunked_load.ChunkedLoad.load_frames
 
     monkeypatch.setattr(chunked_load, "CHUNK_ROWS", 40)
     for module in (chunked_load, partitions):
         monkeypatch.setattr(module, "VALIDATORS_PER_PARTITION", 10)
-    monkeypatch.setattr(table_writer.TableWriter, "_recall_partition", cut)
+    monkeypatch.setattr(
+        chunked_load.ChunkedLoad, "load_frames", lambda load: reads.append(1) or load_frames(load)
+    )
     made = export(tmp_path, until=250, by="validators")
-    assert (20 * 251, 2) == (made.rows, made.added)
+    assert (20 * 251, 2, [1]) == (made.rows, made.added, reads)
 
 
 def test_a_dataset_is_read_in_the_order_of_epochs(tmp_path, monkeypatch):
@@ -434,25 +438,25 @@ def test_shuffled_rows_add_nothing(tmp_path, monkeypatch, most, more):
     """Also if a day is started, left and continued, or has more rows than before."""
     monkeypatch.setattr(sorter, "ROWS", most)
     monkeypatch.setattr(sorter, "SPILL_BYTES", 0)
-    monkeypatch.setattr(sources, "COMBINED_ROWS", 1000)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 1000)
 
     def page(day, first, rows=5_000):
         time = pl.datetime(2026, 1, day, time_zone="UTC").alias("time")
         return pl.select(time, epoch=pl.int_range(first, first + rows))
 
     pages = [page(1, 0), page(2, 10_000), page(1, 5_000), page(1, 5_000), page(3, 30_000)]
-    whole = bf.export(iter(pages), tmp_path / "out", name="same")
+    whole = bf.export(pl.concat(pages), tmp_path / "out", name="same")
     before = data(tmp_path / "out")
     if more:
         pages[3:3] = [page(2, 20_000)]
-    again = bf.export(iter(pages), tmp_path / "out", name="same")
+    again = bf.export(pl.concat(pages), tmp_path / "out", name="same")
     assert (whole.rows + 5_000 * more, more) == (again.rows, again.added > 0)
     after = data(tmp_path / "out")
     assert before == {name: after[name] for name in before}
     there = pl.concat(pl.read_parquet(path) for path in (tmp_path / "out").rglob("*.parquet"))
     assert pl.concat(pages).sort("time", "epoch").equals(there.sort("time", "epoch"))
     with pytest.raises(DatasetError, match="are not among"):
-        bf.export(iter([*pages[:2], page(1, 5_000)]), tmp_path / "out", name="same")
+        bf.export(pl.concat([*pages[:2], page(1, 5_000)]), tmp_path / "out", name="same")
 
 
 def test_row_without_a_number_in_its_key_is_found_again(tmp_path, monkeypatch):

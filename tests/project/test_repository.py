@@ -159,8 +159,8 @@ def test_every_dependency_is_imported():
     sources = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     imported = set(re.findall(r"^\s*(?:import|from) (\w+)", sources, re.MULTILINE))
     modules = {"pillow": "PIL"}
-    # Programs for notebooks; plotly and polars import the others by themselves.
-    unimported = {"jupyterlab", "ipykernel", "ipywidgets", "kaleido", "xlsxwriter", "fastexcel"}
+    # Programs for notebooks; plotly, polars and the caller of an analysis import the others.
+    unimported = {"jupyterlab", "ipykernel", "ipywidgets", "kaleido", "fastexcel", "duckdb"}
     extras = project["optional-dependencies"].values()
     asked = [*project["dependencies"], *(text for extra in extras for text in extra)]
     names = {Requirement(text).name for text in asked} - unimported

@@ -1,9 +1,8 @@
 """The bytes of small exports, compared with the SHA-256 of each data file in export_bytes.json.
 
 One frame is exported as a dataset of Parquet partitions and as one file of each format. Left out
-are ``.duckdb`` files, which differ from one process to the next; ``history.jsonl``, which holds
-the clock; and the manifest and the documents of a dataset, which hold the version of this package
-and sentences that may be reworded.
+are ``history.jsonl``, which holds the clock, and the manifest and the documents of a dataset, which
+hold the version of this package and sentences that may be reworded.
 
 A Parquet file names the version of Polars, and compressed bytes depend on the compressor. So the
 snapshot names the versions that wrote it, and files that depend on a version are skipped with

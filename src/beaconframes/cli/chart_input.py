@@ -145,11 +145,10 @@ def read_file(file: Path, name: str | None) -> pl.DataFrame:
     from beaconframes.frames import first_line
 
     form = find_format(file.name)
-    formats = [each for each in FORMATS if name or each in UNTYPED]
-    if form is None or form.name not in formats:
+    if form is None or form.read is None:
         raise UsageError(
             f"{file.name} does not end with the suffix of a format",
-            hint=f"Suffixes: {', '.join(FORMATS[each].extensions[0] for each in formats)}",
+            hint=f"Suffixes: {', '.join(f.extensions[0] for f in FORMATS.values() if f.read)}",
         )
     if not file.is_file():
         hint = f"Write it with load {name} --out" if name else None
@@ -186,7 +185,3 @@ def read_file(file: Path, name: str | None) -> pl.DataFrame:
         raise DatasetError(f"{file} cannot be read{rows_of}: {first_line(error)}") from error
     # A day is its first instant in UTC.
     return rows if name else rows.with_columns(pl.col(pl.Date).cast(pl.Datetime("us", "UTC")))
-
-
-UNTYPED = ("parquet", "csv", "jsonl", "arrow")
-"""Formats that can be read without a schema."""

@@ -39,7 +39,7 @@ UNITS = (
 NOT_OPTIONS = ("what", "storage_options", "explorer")
 TEXTS = {
     "target": f"A folder for a dataset, or a file such as income.parquet. {UNITS}",
-    "format": "parquet, csv, jsonl, arrow, duckdb or xlsx.",
+    "format": "parquet, csv, jsonl, arrow, or for one file xlsx.",
     "by": "Partition of a dataset; the default is day if the rows have a time.",
     "table": "Export only this table.",
     "name": "Name of the dataset.",

@@ -38,8 +38,8 @@ class Output:
     out
         Write all rows to this file: .parquet, .csv, .jsonl, .arrow and others.
     format
-        Format of the file: parquet, csv, jsonl, arrow, duckdb or xlsx. Without --out, write csv or
-        jsonl to standard output.
+        Format of the file: parquet, csv, jsonl, arrow or xlsx. Without --out, write csv or jsonl to
+        standard output.
     unit
         Convert all amounts from gwei and wei to this unit: exactly; in Excel files, as numbers.
     columns

@@ -64,7 +64,7 @@ class ManifestTable(Struct):
     columns: list[ManifestColumn]
     key: list[str]
     ranges: Ranges
-    format: Literal["parquet", "csv", "jsonl", "arrow", "duckdb", "xlsx"]
+    format: Literal["parquet", "csv", "jsonl", "arrow"]
     raw: bool
     partitioned_by: str | None
     partition_key: str | None

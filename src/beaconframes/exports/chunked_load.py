@@ -166,6 +166,7 @@ class ChunkedLoad:
         # Rows that were not final come after the published ones, and are loaded with them.
         gaps = [gap for gap in published["gaps"] if gap.get("reason") != NOT_FINAL]
         self.open_gaps = [gap for gap in gaps if self.is_requestable(gap)]
+        self.source.is_ordered = not self.open_gaps
         self.source.gaps = [gap for gap in gaps if not self.is_requestable(gap)]
         self.update_request()
 

@@ -18,13 +18,13 @@ from beaconframes.exports.manifest import ManifestTable, build_manifest, to_json
 from beaconframes.exports.metadata import DOCUMENTS, append_history
 from beaconframes.exports.partitions import UNPARTITIONED, choose_default, create_partitioning
 from beaconframes.exports.result import Export
-from beaconframes.exports.sorter import Sorter, sort_source
+from beaconframes.exports.sorter import sort_source
 from beaconframes.exports.table_writer import TableWriter
 from beaconframes.exports.work_folder import WORK_FOLDER, open_work_folder
 
 if TYPE_CHECKING:
     from beaconframes.dataset import Segment
-    from beaconframes.exports.formats import CellOptions, Format
+    from beaconframes.exports.formats import CellOptions
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import TableSource
     from beaconframes.exports.targets import Target
@@ -47,17 +47,15 @@ def write_file(sources: list[TableSource], target: Target, cells: CellOptions) -
     work_folder = path.with_name(f".{path.name}{WORK_FOLDER}")
     with open_work_folder(path.parent, work_folder, path.absolute()) as work:
         draft, height = work.create_draft_path(path.suffix), 0
-        empty = source.table.schema.to_frame()
-        sorter = Sorter(UNPARTITIONED, source.table.key, work.folder / "runs", lambda _: empty)
         with translate_errors(path):
             file = target.format.write(draft, mark_cells(cells, source))
             try:
-                for _, rows in sort_source(source, sorter):
+                for _, rows in sort_source(source, UNPARTITIONED, work.folder / "runs"):
                     file.add(rows)
                     height += rows.height
                     del rows  # frees the memory before the next rows are read
                 if not height:
-                    file.add(empty)
+                    file.add(source.table.schema.to_frame())
             finally:
                 file.close()
             sync(draft)
@@ -83,9 +81,7 @@ def write_dataset(
         existing = read_existing_dataset(folder)
         work.withdraw_files({segment.path for segment in existing.segments})
         tables = [
-            ManifestTable(
-                s, target.format, mark_cells(cells, s), choose_partitioning(s, target.format, by)
-            )
+            ManifestTable(s, target.format, mark_cells(cells, s), choose_partitioning(s, by))
             for s in sources
         ]
         extend_dataset(existing, tables, folder)
@@ -119,9 +115,7 @@ def mark_cells(cells: CellOptions, source: TableSource) -> CellOptions:
     return replace(cells, is_simulated=bool(source.provenance.get("simulated")))
 
 
-def choose_partitioning(source: TableSource, file_format: Format, by: str | None) -> Partitioning:
+def choose_partitioning(source: TableSource, by: str | None) -> Partitioning:
     """Return how the files of *source* are divided."""
-    if file_format.single_file:
-        return UNPARTITIONED
     chosen = choose_default(source.table.schema) if by == DEFAULT else by
     return create_partitioning(chosen, source.table.schema, source.chain)

@@ -78,16 +78,15 @@ def export(
     Parameters
     ----------
     what
-        A frame (polars, pandas including a named index; lazy or not), an iterable of polars frames,
-        a loader, a `Dataset` or a `Store`.
+        A frame (polars, pandas including a named index; lazy or not), a loader, a `Dataset` or a
+        `Store`.
     target
-        A folder, or a file if the name ends in ``.parquet``, ``.csv``, ``.jsonl``, ``.arrow``,
-        ``.duckdb`` or ``.xlsx``. Other endings, such as ``.csv.gz``, are refused. Or an address
-        in an object store, such as ``"s3://bucket/income"``, or a store object of obstore (the
-        extra ``cloud``).
+        A folder, or a file if the name ends in ``.parquet``, ``.csv``, ``.jsonl``, ``.arrow``
+        or ``.xlsx``. Other endings, such as ``.csv.gz``, are refused. Or an address in an object
+        store, such as ``"s3://bucket/income"``, or a store object of obstore (the extra ``cloud``).
     format
-        ``"parquet"``, ``"csv"``, ``"jsonl"``, ``"arrow"``, ``"duckdb"`` or ``"xlsx"``. Default: by
-        the extension of the file, otherwise Parquet.
+        ``"parquet"``, ``"csv"``, ``"jsonl"`` or ``"arrow"``, and for one file ``"xlsx"``. Default:
+        by the extension of the file, otherwise Parquet.
     by
         How a folder is divided: by UTC ``"day"``, by sync committee ``"period"``, by ranges of
         1,000 ``"validators"``, or None. Default: by day, if the rows have a time. Consecutive files

@@ -1,11 +1,8 @@
 """External sorting: rows in any order become the sorted files of each partition, in bounded memory.
 
-A partition waits in memory until it is complete. If rows arrive in the order of partitions, it is
-complete when the next one starts. The full files of a large one are written before, if its rows
-arrive in the order of its first key. Rows that exceed the memory limit, also out of order, are
-written to disk as sorted runs and merged at the end. All ways make the same files: a partition is
-split into files by its content, not by the order of arrival. Only rows without a key keep that
-order.
+Rows wait in memory until their partition is complete. Rows that exceed the memory limit are written
+to disk as sorted runs, and merged then. Both ways make the same files: a partition is split into
+files by its content, not by the order of arrival. Only rows without a key keep that order.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from beaconframes.exports.partitions import PARTITION_COLUMN
 from beaconframes.exports.row_order import sort_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from beaconframes.exports.partitions import Partitioning
@@ -34,85 +31,47 @@ SPILL_BYTES = 128 * 2**20
 """Bytes of buffered rows from which they are written to disk as a run, if they fill a file."""
 
 
-class Sorter:
-    """Accept rows in any order, and yield each file: the number of its partition, and its rows.
+class OutOfOrder(Exception):
+    """Rows of a partition whose files were yielded already."""
 
-    While rows arrive in the order of partitions, each partition is yielded when the next one
-    starts, and its full files when rows of a larger first key follow. After the first row out of
-    order, all rows are yielded at the end; *recall* returns the rows of a partition that was
-    already yielded. Runs are written into the folder *scratch*.
+
+class Sorter:
+    """Accept rows, and yield each file: the number of its partition, and its rows.
+
+    The files of a source in the order of partitions are yielded when the next partition starts, and
+    those of others at the end. Runs are written into the folder *scratch*.
+
+    Raises
+    ------
+    OutOfOrder
+        The source is declared to be in order, and is not.
     """
 
-    def __init__(
-        self,
-        partitioning: Partitioning,
-        key: Sequence[str],
-        scratch: Path,
-        recall: Callable[[int], pl.DataFrame],
-    ) -> None:
+    def __init__(self, source: TableSource, partitioning: Partitioning, scratch: Path) -> None:
         self._number = partitioning.number.alias(PARTITION_COLUMN)
-        self._key = partitioning.get_sort_key(key)
-        self._lead = partitioning.lead if partitioning.lead in key else ""
+        self._key = partitioning.get_sort_key(source.table.key)
+        self._is_ordered = source.is_ordered
         self._scratch = scratch
-        self._recall = recall
-        self._is_ordered = True
-        self._yielded: set[int] = set()
         self._buffer = RowBuffer()
         self._runs: list[Path] = []
-        self._highest: int | None = None
-        self._yielded_lead: Any = None
-        """The largest lead of the files that were yielded before their partition is complete."""
+        self._last: int | None = None
+        """The largest partition of the rows so far."""
 
     def add(self, rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
         """Add *rows*, and yield the files of the partitions that are now complete."""
-        if rows.is_empty():
-            return
         rows = rows.with_columns(self._number)
-        low: Any = rows[PARTITION_COLUMN].min()
-        high: Any = rows[PARTITION_COLUMN].max()
-        is_late = low == self._highest and self._belongs_to_yielded_files(rows)
-        if self._highest is not None and (low < self._highest or is_late):
-            self._is_ordered = False
-            for number in self._yielded & set(rows[PARTITION_COLUMN].unique()):
-                self._yielded.discard(number)
-                self._add_to_buffer(self._recall(number).with_columns(self._number))
-        if self._is_ordered:
-            if self._highest is not None and low > self._highest:
-                yield from self.finish()
-            if high > low:
-                is_last = rows[PARTITION_COLUMN] == high
+        if self._is_ordered and rows.height:
+            first: Any = rows[PARTITION_COLUMN].min()
+            last: Any = rows[PARTITION_COLUMN].max()
+            if self._last is not None and first < self._last:
+                raise OutOfOrder
+            if self._last is None or last > self._last:
+                is_last = rows[PARTITION_COLUMN] == last
                 self._add_to_buffer(rows.filter(~is_last))
-                rows = rows.filter(is_last)
                 yield from self.finish()
-            elif low == self._highest:
-                yield from self._finish_files(rows)
-        self._highest = high if self._highest is None else max(high, self._highest)
+                rows = rows.filter(is_last)
+                self._last = last
         self._add_to_buffer(rows)
-
-    def _belongs_to_yielded_files(self, rows: pl.DataFrame) -> bool:
-        """Return whether some *rows* of the last partition belong to files that were yielded."""
-        if self._yielded_lead is None:
-            return False
-        lead = rows[self._lead]
-        lowest: Any = lead.min()
-        return lead.has_nulls() or lowest <= self._yielded_lead
-
-    def _finish_files(self, following: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-        """Yield the full files of a partition whose next rows, *following*, have a larger lead."""
-        if not self._lead or self._runs or self._buffer.rows <= ROWS:
-            return
-        lead, *leads = (frame[self._lead] for frame in (following, *self._buffer.frames))
-        lowest: Any = lead.min()
-        if lead.has_nulls() or any(one.has_nulls() or one.max() >= lowest for one in leads):
-            return
-        rows = pl.concat(self._buffer.frames)
-        *full, (start, _) = split_key_ranges(rows.lazy(), self._lead)
-        if full:
-            self._buffer.take_all()
-            self._yielded_lead = full[-1][1]
-            self._add_to_buffer(rows.filter(pl.col(self._lead) >= start))
-            rows = rows.filter(pl.col(self._lead) < start)
-            yield from self._split_into_files(rows.lazy())
 
     def _add_to_buffer(self, rows: pl.DataFrame) -> None:
         self._buffer.add(rows)
@@ -138,7 +97,6 @@ class Sorter:
 
     def finish(self) -> Iterator[tuple[int, pl.DataFrame]]:
         """Yield the files of all buffered partitions, which get no more rows."""
-        self._yielded_lead = None
         if self._runs and self._buffer.frames:
             self._write_run()
         if self._runs:
@@ -153,7 +111,6 @@ class Sorter:
         """Yield the files of *rows*; small partitions are read together."""
         number = pl.col(PARTITION_COLUMN)
         sizes = rows.group_by(PARTITION_COLUMN).len().sort(PARTITION_COLUMN).collect()
-        self._yielded |= set(sizes[PARTITION_COLUMN])
         groups: list[list[int]] = []
         height = 0
         for partition, size in sizes.iter_rows():
@@ -179,9 +136,15 @@ class Sorter:
                     yield first, sort_rows(frames, self._key)
 
 
-def sort_source(source: TableSource, sorter: Sorter) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield the rows of *source*, file by file."""
+def sort_source(
+    source: TableSource, partitioning: Partitioning, scratch: Path
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Yield the rows of *source*, file by file: the number of the partition, and the rows.
+
+    Sorted runs are written into the folder *scratch*.
+    """
     columns = (source.table.schema.names(), source.table.schema.dtypes())
+    sorter = Sorter(source, partitioning, scratch)
     for rows in source.frames():
         if (rows.columns, rows.dtypes) != columns:
             raise UsageError(f"the frames of {source.table.name} have different columns")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.client import Store
@@ -21,7 +20,6 @@ from beaconframes.exports.loader_calls import (
 from beaconframes.exports.sources import (
     TableSource,
     create_frame_source,
-    create_stream_source,
     is_frame,
 )
 from beaconframes.exports.table_descriptions import (
@@ -69,8 +67,6 @@ def create_sources(
         return create_dataset_sources(what, table)
     if is_frame(what):
         return [create_frame_source(what, table)]
-    if isinstance(what, Iterable) and not isinstance(what, str | bytes | dict):
-        return [create_stream_source(what, table)]
     raise UsageError(
         f"a value of type {type(what).__name__} cannot be exported",
         hint="Give a frame, a loader and its arguments, a Dataset or bf.store()",

@@ -1,11 +1,10 @@
-"""Sources of rows to export: frames, lazy frames, and streams of frames."""
+"""Sources of rows to export: frames and lazy frames."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -20,14 +19,12 @@ from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from beaconframes.exports.partitions import Partitioning
 
 BATCH_ROWS = 65_536
 """Rows that are written at a time."""
-COMBINED_ROWS = BATCH_ROWS
-"""Rows up to which the small frames of a stream are combined."""
 POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
@@ -47,6 +44,8 @@ class TableSource:
     gaps: list[dict[str, Any]] = field(default_factory=list)
     only_new_rows: bool = False
     """Whether the frames leave out the rows that were already published."""
+    is_ordered: bool = True
+    """Whether the frames may be in the order of partitions; otherwise, they are read once more."""
     extend: Callable[[dict[str, Any], Partitioning], None] | None = None
     """Continue after the published table; None if its rows cannot be continued."""
     unit_column: str = ""
@@ -135,40 +134,6 @@ def is_frame(value: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def create_stream_source(frames: Iterable[Any], name: str | None) -> TableSource:
-    """Return a source for an iterable of polars frames with the same columns."""
-    source = iter(frames)
-    first = next(source, None)
-    if not isinstance(first, pl.DataFrame):
-        raise UsageError(
-            "an iterable to export needs at least one polars frame, which defines the columns",
-            hint="Pass frames, or an empty frame with the columns first",
-        )
-    schema = first.schema
-
-    def combine_frames() -> Iterator[pl.DataFrame]:
-        # Small frames are combined, because each frame has a fixed cost.
-        pending, height = [schema.to_frame()], 0
-        for frame in chain([first], source):
-            if not isinstance(frame, pl.DataFrame):
-                kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
-                raise UsageError(f"an iterable of polars frames contains a {kind}")
-            if height and height + frame.height > COMBINED_ROWS:
-                yield from concat(pending)
-                pending, height = [], 0
-            pending.append(frame)
-            height += frame.height
-        yield from concat(pending)
-
-    def concat(frames: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        try:
-            return pl.concat(frames).iter_slices(COMBINED_ROWS)
-        except pl.exceptions.PolarsError as error:
-            raise UsageError("the frames of the iterable have different columns") from error
-
-    return TableSource(describe_rows(schema, name), combine_frames, detect_chain(first.lazy()))
 
 
 def read_batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:

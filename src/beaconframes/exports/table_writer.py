@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -9,7 +10,7 @@ import polars as pl
 from beaconframes.dataset import Segment
 from beaconframes.dataset.segments import digest, find_ranges, sync
 from beaconframes.exports.atomic_files import translate_errors
-from beaconframes.exports.sorter import Sorter, sort_source
+from beaconframes.exports.sorter import OutOfOrder, sort_source
 from beaconframes.exports.work_folder import IncompatibleExport
 
 if TYPE_CHECKING:
@@ -40,12 +41,14 @@ class TableWriter:
 
     def write(self) -> dict[str, Segment]:
         """Write all rows that are not published, and return the drafts by their final path."""
-        key, partitioning = self._source.table.key, self._table.partitioning
-        sorter = Sorter(partitioning, key, self._work.folder / "runs", self._recall_partition)
-        for partition, rows in sort_source(self._source, sorter):
-            draft = self._write_draft(rows)
-            self._drafts.setdefault(self._get_folder(partition), []).append(draft)
-            del rows  # frees the memory before the next rows are read
+        try:
+            self._write_drafts()
+        except OutOfOrder:
+            for draft in chain(*self._drafts.values()):
+                (self._work.folder / draft.path).unlink()
+            self._drafts.clear()
+            self._source.is_ordered = False
+            self._write_drafts()
         if not self._drafts and not self._published:
             self._drafts[self._table.name] = [self._write_draft(self._read_files([]))]
         new_files: dict[str, Segment] = {}
@@ -54,6 +57,13 @@ class TableWriter:
             for number, draft in enumerate(self._list_new_drafts(folder), first):
                 new_files[f"{folder}/{number:05d}{self._extension}"] = draft
         return new_files
+
+    def _write_drafts(self) -> None:
+        runs = self._work.folder / "runs"
+        for partition, rows in sort_source(self._source, self._table.partitioning, runs):
+            draft = self._write_draft(rows)
+            self._drafts.setdefault(self._get_folder(partition), []).append(draft)
+            del rows  # frees the memory before the next rows are read
 
     def _get_folder(self, partition: int) -> str:
         name, partitioning = self._table.name, self._table.partitioning
@@ -75,21 +85,13 @@ class TableWriter:
         ranges = find_ranges(rows, self._source.table.key)
         return Segment(self._table.name, path.name, rows.height, size, sha256, ranges)
 
-    def _recall_partition(self, partition: int) -> pl.DataFrame:
-        """Return the rows of a partition that was written before all were received; reset it."""
-        drafts = self._drafts.pop(self._get_folder(partition))
-        paths = [self._work.folder / draft.path for draft in drafts]
-        rows = self._read_files(paths)
-        for path in paths:
-            path.unlink()
-        return rows
-
     def _read_files(self, paths: Iterable[Path]) -> pl.DataFrame:
-        schema, cells = self._source.table.schema, self._table.cells
+        schema, cells, read = self._source.table.schema, self._table.cells, self._table.format.read
+        assert read is not None  # else the target is one file
         frames = [schema.to_frame()]
         for path in paths:
             with translate_errors(path, "cannot be read"):
-                frames.append(self._table.format.read(path, schema, cells))
+                frames.append(read(path, schema, cells))
         return pl.concat(frames)
 
     def _list_new_drafts(self, folder: str) -> list[Segment]:

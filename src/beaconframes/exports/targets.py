@@ -53,6 +53,11 @@ def parse_target(target: object, format_name: str | None) -> Target:
     if path.exists() and path.is_dir() != (by_extension is None):
         kind = "is a file" if by_extension is None else "is a folder"
         raise UsageError(f"{visible(text)} {kind}", hint="Choose another target")
+    if by_extension is None and chosen.read is None:
+        raise UsageError(
+            f"format={chosen.name!r} is for one file, and {visible(text)} is a folder",
+            hint=f"Give a file that ends in {chosen.extensions[0]}, or choose another format",
+        )
     if by_extension is None and (path / ledger.NAME).exists():
         raise UsageError(
             f"{visible(text)} contains a store or a simulated chain", hint="Choose another folder"

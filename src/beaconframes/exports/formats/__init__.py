@@ -1,4 +1,4 @@
-"""The formats of exported files: each has a writer, and a reader that returns the same rows."""
+"""The formats of exported files, with their writers and the readers that return the same rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from beaconframes.errors import UsageError
-from beaconframes.exports.formats import arrow, csv, duckdb, excel, jsonl, parquet
+from beaconframes.exports.formats import arrow, csv, excel, jsonl, parquet
 from beaconframes.exports.formats.cells import CellOptions
 
 if TYPE_CHECKING:
@@ -30,15 +30,14 @@ class FileWriter(Protocol):
 class Format:
     """A file format: its name, its file extensions (the first one is written), writer and reader.
 
-    With ``single_file``, a table is one file and has no partitions.
+    Without a reader, a format is for files that people open, and not for datasets.
     """
 
     name: str
     extensions: tuple[str, ...]
     media_type: str
     write: Callable[[Path, CellOptions], FileWriter]
-    read: Callable[[Path, pl.Schema, CellOptions], pl.DataFrame]
-    single_file: bool = False
+    read: Callable[[Path, pl.Schema, CellOptions], pl.DataFrame] | None = None
 
 
 FORMATS = {
@@ -63,20 +62,10 @@ FORMATS = {
             arrow.read,
         ),
         Format(
-            "duckdb",
-            (".duckdb",),
-            "application/vnd.duckdb.file",
-            duckdb.DuckDBWriter,
-            duckdb.read,
-            single_file=True,
-        ),
-        Format(
             "xlsx",
             (".xlsx",),
             "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
             excel.ExcelWriter,
-            excel.read,
-            single_file=True,
         ),
     )
 }

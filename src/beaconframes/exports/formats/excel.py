@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from beaconframes.errors import DatasetError, require_package
 from beaconframes.exports.atomic_files import errors_as_os_error
-from beaconframes.exports.formats.cells import escape_names, from_cells, to_cells
+from beaconframes.exports.formats.cells import escape_names, to_cells
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +25,6 @@ EXACT_LIMIT = 10**15
 EXACT_DIGITS = 15
 """Decimals with up to this number of digits are exact in a spreadsheet."""
 CREATED = datetime(2000, 1, 1, tzinfo=UTC)
-DAY_ZERO = date(1899, 12, 30)
 FIRST_DAY = date(1900, 3, 1)
 """Spreadsheets disagree about the number of earlier days."""
 WIDTHS = (10, 40)
@@ -69,24 +67,22 @@ class ExcelWriter:
 
         if not self._frames:
             return
-        rows = pl.concat(self._frames)
-        if rows.height and all(value is None for value in rows.row(-1)):
-            raise DatasetError(
-                "the last row has no value, and a sheet ends before it",
-                hint="Leave out the row, or choose CSV or Parquet",
-            )
-        rows = to_sheet(rows, self._options)
+        rows = to_sheet(pl.concat(self._frames), self._options)
         narrowest, widest = WIDTHS
-        options = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
+        options = {
+            "strings_to_formulas": False,
+            "strings_to_urls": False,
+            "in_memory": True,
+            "default_date_format": "yyyy-mm-dd",
+        }
         book = xlsxwriter.Workbook(str(self._path), options)
         with errors_as_os_error(XlsxWriterException), book:
             book.set_properties({"created": CREATED, "author": "beaconframes"})
             sheet = book.add_worksheet("rows")
-            day = book.add_format({"num_format": "yyyy-mm-dd"})
             for number, name in enumerate(rows.columns):
                 sheet.set_column(number, number, min(max(len(name) + 1, narrowest), widest))
                 sheet.write_string(0, number, name)
-                write_column(sheet, number, rows[name], day)
+                sheet.write_column(1, number, rows[name])
             sheet.freeze_panes(1, 0)
 
 
@@ -105,7 +101,8 @@ def to_sheet(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
     # Parsed from text, which rounds correctly.
     rows = rows.with_columns(pl.selectors.by_name(exact).cast(pl.Float64))
     small = pl.selectors.integer().is_between(-EXACT_LIMIT, EXACT_LIMIT, closed="none")
-    large = [column.name for column in rows.select(small.all()) if not column.all()]
+    fits = rows.select(small.all(), pl.selectors.float().is_finite().all())
+    large = [column.name for column in fits if not column.all()]
     rows = rows.with_columns(pl.selectors.by_name(large).cast(pl.String))
     lengths = rows.select(pl.selectors.string().str.len_chars().max())
     if lengths.width and any((length or 0) > MAX_TEXT for length in lengths.row(0)):
@@ -121,59 +118,3 @@ def is_exact(column: pl.Series) -> bool:
     assert isinstance(column.dtype, pl.Decimal)
     digits = column.cast(pl.String).str.replace(".", "", literal=True).str.strip_chars("-0")
     return column.dtype.scale > 0 and (digits.str.len_chars() <= EXACT_DIGITS).all()
-
-
-def write_column(sheet: Any, number: int, column: pl.Series, day: Any) -> None:
-    """Write one column below its name; null becomes an empty cell. *day* is the format of days."""
-    write = {pl.String: sheet.write_string, pl.Boolean: sheet.write_boolean}.get(
-        type(column.dtype), sheet.write_number
-    )
-    for line, value in enumerate(column.to_list(), start=1):
-        if value is None:
-            continue
-        if isinstance(value, date):
-            sheet.write_number(line, number, (value - DAY_ZERO).days, day)
-        elif isinstance(value, float) and value - value != 0:
-            sheet.write_string(line, number, str(value))
-        elif isinstance(value, float):
-            sheet.write_number(line, number, ExactFloat(value))
-        else:
-            write(line, number, value)
-
-
-class ExactFloat(float):
-    """A number that is written with all digits: XlsxWriter rounds to sixteen."""
-
-    def __format__(self, spec: str) -> str:
-        """Return the shortest text that reads back as this number."""
-        short = super().__format__(spec)
-        return short if float(short) == self else repr(self).upper()
-
-
-def read(path: Path, schema: pl.Schema, options: CellOptions) -> pl.DataFrame:
-    """Return the rows of a file that `ExcelWriter` wrote."""
-    import fastexcel
-
-    names = dict(zip(escape_names(schema, options), schema, strict=True))
-    # As text, a number would lose digits. Days and decimals are text in some files.
-    types: Any = {
-        name: "float" if schema[names[name]].is_float() else "string"
-        for name in names
-        if not isinstance(schema[names[name]], (pl.Date, pl.Decimal))
-    }
-    sheet = pl.DataFrame(
-        fastexcel.read_excel(path).load_sheet(0, dtypes=types, schema_sample_rows=None)
-    ).rename(names)
-    decimals = [name for name, dtype in schema.items() if dtype.is_decimal()]
-    sheet = sheet.with_columns(to_digits(sheet[name]) for name in decimals)
-    days = pl.selectors.temporal().cast(pl.Date).cast(pl.String)
-    sheet = sheet.with_columns(pl.selectors.by_dtype(pl.Null).cast(pl.String)).with_columns(days)
-    return from_cells(sheet, schema, options)
-
-
-def to_digits(column: pl.Series) -> pl.Series:
-    """Return a column of numbers as text with all digits; text stays unchanged."""
-    if not column.dtype.is_numeric():
-        return column
-    texts = [None if value is None else f"{Decimal(repr(value)):f}" for value in column.to_list()]
-    return pl.Series(column.name, texts, dtype=pl.String)

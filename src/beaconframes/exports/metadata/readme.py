@@ -16,8 +16,6 @@ READ_CALLS = {
     "jsonl": 'pl.scan_ndjson("{name}/**/*.jsonl", infer_schema_length=None, '
     "schema_overrides={types}).collect()",
     "arrow": 'pl.scan_ipc("{name}/**/*.arrow").collect()',
-    "xlsx": 'pl.read_excel("{name}/00000.xlsx")',
-    "duckdb": 'duckdb.connect("{name}/00000.duckdb", read_only=True).table("rows").pl()',
 }
 COLUMNS = (
     "`dictionary.csv` describes every column. The end of a name is its unit: `_gwei` is a whole "
@@ -75,7 +73,7 @@ def build_contents(tables: dict[str, Any]) -> str:
         cells = (f"`{name}`", f"{t['rows']:,}", f"{len(t['files']):,}", sorted_by)
         lines.append(f"| {' | '.join(cells)} | {escape(t['title'])} |")
     lines += ["", COLUMNS]
-    if any(t["format"] in ("csv", "xlsx") and not t["raw"] for t in tables.values()):
+    if any(t["format"] == "csv" and not t["raw"] for t in tables.values()):
         lines += ["", ESCAPED]
     return "\n".join(lines)
 
@@ -96,14 +94,11 @@ def states_head(manifest: dict[str, Any]) -> bool:
 
 def build_examples(tables: dict[str, Any], *, has_loaders: bool) -> str:
     """Return code that reads each table with a common library, and with loaders."""
-    formats = {table["format"] for table in tables.values()}
-    imports = ["import duckdb"] if "duckdb" in formats else []
-    imports += ["import polars as pl"] if formats - {"duckdb"} else []
     lines = [
         f"{name} = {READ_CALLS[table['format']].format(name=name, types=build_types(table))}"
         for name, table in tables.items()
     ]
-    body = "\n".join([*imports, "", *lines])
+    body = "\n".join(["import polars as pl", "", *lines])
     examples = f"## How to read it\n\n```python\n{body}\n```"
     if not has_loaders:
         return examples
