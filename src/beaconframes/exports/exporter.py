@@ -11,8 +11,7 @@ from beaconframes.exports.dataset_writer import DEFAULT, write_dataset, write_fi
 from beaconframes.exports.formats import CellOptions
 from beaconframes.exports.lock import ExportLocked
 from beaconframes.exports.manifest import check_creators, check_license, check_text
-from beaconframes.exports.object_store import export_to_store
-from beaconframes.exports.remote_target import parse_remote_target
+from beaconframes.exports.object_store import export_to_store, parse_remote_target
 from beaconframes.exports.source_factory import create_sources
 from beaconframes.exports.table_descriptions import check_name
 from beaconframes.exports.targets import check_overwrite, parse_target

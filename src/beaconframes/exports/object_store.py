@@ -1,87 +1,143 @@
-"""Exports to object stores: written on this machine, then uploaded, the manifest last.
+"""Exports to object stores: written into a temporary folder of this machine, then uploaded.
 
-The manifest is replaced only if no other export has replaced it. So readers never see an unfinished
-dataset, and two exports never mix. After a failed upload, the same call writes the same files
-again, and uploads those that the store does not have.
+The manifest follows the data files, and replaces only the manifest that this export has extended.
+So readers never see an unfinished dataset, and two exports never mix. After a failed upload, the
+same call writes the same files again, and uploads those that the store does not have.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal
 
 from beaconframes.dataset import published
 from beaconframes.dataset.segments import digest
-from beaconframes.errors import DatasetError
-from beaconframes.exports.atomic_files import clear_folder, translate_errors
+from beaconframes.errors import DatasetError, UsageError
+from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.exports.metadata import DOCUMENTS, HISTORY
-from beaconframes.exports.work_folder import WORK_FOLDER, IncompatibleExport, open_work_folder
+from beaconframes.exports.targets import check_path, find_file_format
+from beaconframes.exports.work_folder import IncompatibleExport
+from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from beaconframes.exports.remote_target import RemoteTarget
     from beaconframes.exports.result import Export
 
-UPLOADED = "uploaded.txt"
-"""The SHA-256 of the files of uploads that failed: a later one replaces them."""
+_URL = re.compile(r"[a-z][a-z0-9+.\-]*://.*", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class RemoteTarget:
+    """A folder of an object store, or one object in it."""
+
+    store: Any
+    address: str
+    file_name: str = ""
+    """The name of the object, if the target is one object."""
+
+    @property
+    def url(self) -> str:
+        """Return the address of the folder or the object."""
+        return f"{self.address}/{self.file_name}".rstrip("/")
+
+
+def parse_remote_target(target: Any, options: Mapping[str, Any] | None) -> RemoteTarget | None:
+    """Return *target* as a target in an object store; None if it is a local path.
+
+    A target is an address, which is opened with *options*, or a store object of obstore.
+    """
+    if isinstance(target, str) and _URL.fullmatch(target):
+        return _open_address(target, options or {})
+    if type(target).__module__.partition(".")[0] != "obstore":
+        return None
+    # All stores in memory have the same representation, without an address.
+    text = repr(target)
+    return RemoteTarget(target, type(target).__name__ if text.startswith("<") else visible(text))
+
+
+def _open_address(address: str, options: Mapping[str, Any]) -> RemoteTarget:
+    scheme, _, rest = address.partition("://")
+    if not rest.strip("/"):
+        raise UsageError(
+            f"{visible(address, 60)} has no bucket", hint=f"Give {scheme}://bucket/folder"
+        )
+    if scheme.lower() == "memory":
+        raise UsageError(
+            f"{visible(address, 60)} cannot be opened again, so its rows would be lost",
+            hint="Give the store itself: obstore.store.MemoryStore()",
+        )
+    check_path(rest)
+    try:
+        from obstore.store import from_url
+    except ModuleNotFoundError:
+        raise UsageError(
+            f"{scheme}:// needs the package obstore", hint="pip install 'beaconframes[cloud]'"
+        ) from None
+    is_folder = address.endswith("/") or not find_file_format(rest)
+    file_name = "" if is_folder else PurePosixPath(rest).name
+    folder = address.removesuffix(file_name).rstrip("/")
+    try:
+        store = from_url(folder, **options)
+    except BaseException as error:
+        # Obstore panics at some unknown options, which is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        # The text may contain a key.
+        raise UsageError(
+            f"{scheme}://... cannot be opened with these storage_options: {type(error).__name__}",
+            hint="Give the options of obstore: region, endpoint, keys, client_options",
+        ) from None
+    return RemoteTarget(store, folder, file_name)
 
 
 def export_to_store(
     remote: RemoteTarget, write: Callable[[Path], Export], *, overwrite: bool
 ) -> Export:
-    """Let *write* export to the staging folder, and upload the result.
+    """Let *write* export to a temporary folder, and upload the result.
 
     An existing object is replaced only with *overwrite*.
     """
-    staging = remote.staging_folder
-    with translate_errors(staging, "cannot be created"):
-        staging.mkdir(parents=True, exist_ok=True)
-    with open_work_folder(staging, staging / WORK_FOLDER, remote.url):
-        # Files of an upload that failed were written for another manifest.
-        clear_folder(staging, keep=(WORK_FOLDER, UPLOADED))
-        if remote.file_name:
-            export = _export_file(remote, staging / remote.file_name, write, overwrite=overwrite)
-        else:
-            export = _export_dataset(remote, staging, write)
-        # The upload is complete, so staged files may stay if they cannot be removed.
-        with suppress(DatasetError):
-            clear_folder(staging, keep=(WORK_FOLDER,))
-    # Another export that waited for the lock may use the folder already.
-    with suppress(OSError):
-        staging.rmdir()
-    return export.with_path(remote.url)
+    with (
+        translate_errors(Path("the temporary folder")),
+        TemporaryDirectory(prefix="beaconframes-") as name,
+    ):
+        run = _export_file if remote.file_name else _export_dataset
+        return run(remote, Path(name), write, overwrite=overwrite).with_path(remote.url)
 
 
 def _export_file(
-    remote: RemoteTarget, path: Path, write: Callable[[Path], Export], *, overwrite: bool
+    remote: RemoteTarget, folder: Path, write: Callable[[Path], Export], *, overwrite: bool
 ) -> Export:
     import obstore
 
     if not overwrite:
         with _translate_store_errors(remote), suppress(FileNotFoundError):
-            obstore.head(remote.store, path.name)
+            obstore.head(remote.store, remote.file_name)
             raise DatasetError(
                 f"{remote.url} already exists", hint="Give overwrite=True to replace it"
             )
-    export = write(path)
+    export = write(folder / remote.file_name)
     with _translate_store_errors(remote):
-        _upload_file(remote, path, path.name)
+        _upload_file(remote, folder, remote.file_name, "overwrite")
     return export
 
 
-def _export_dataset(remote: RemoteTarget, staging: Path, write: Callable[[Path], Export]) -> Export:
+def _export_dataset(
+    remote: RemoteTarget, folder: Path, write: Callable[[Path], Export], **_: bool
+) -> Export:
     """Let *write* add to the dataset in the store, and upload what is new."""
-    folder = staging / "dataset"
-    folder.mkdir()
     with _translate_store_errors(remote):
         version, old = download_dataset(remote, folder)
     try:
         export = write(folder)
     except IncompatibleExport as error:
-        # The message must state the address, because users do not know the staging folder.
+        # The message must state the address, because users do not know the temporary folder.
         error.message = error.message.replace(str(folder), remote.url)
         raise
     with _translate_store_errors(remote):
@@ -118,33 +174,29 @@ def download_dataset(remote: RemoteTarget, folder: Path) -> tuple[dict[str, Any]
 def upload_dataset(
     remote: RemoteTarget, folder: Path, version: dict[str, Any], old: set[str]
 ) -> None:
-    """Upload what is new or changed, then the manifest, which must replace that of *version*.
+    """Upload new data files, then the manifest, which must replace that of *version*.
 
-    An object is replaced only if it is one of the *old* files of the dataset, or one of an upload
-    that failed.
+    The documents come last: where they are without a manifest, they are not of an export. Objects
+    other than the *old* ones of the dataset are not replaced.
     """
     import obstore
     from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
 
     manifest = published.read_manifest(folder)
-    listed = published.list_segments(manifest, folder / published.NAME)
-    paths = [segment.path for segment in listed if segment.path not in old]
-    digests = {name: digest(folder / name) for name in (*paths, *DOCUMENTS)}
-    record = folder.with_name(UPLOADED)
-    uploaded = record.read_text().split() if record.is_file() else []
-    record.write_text("\n".join([*uploaded, *digests.values()]))
-    for name, sha256 in digests.items():
-        found = None if name in old else hash_object(remote, name)
-        if found is None or (found in uploaded and found != sha256):
-            _upload_file(remote, folder / name, name)
-        elif found != sha256:
-            raise DatasetError(
-                f"{remote.address}/{name} exists and is not a file of this export",
-                hint="Move it away, or export to another address",
-            )
-    # Without a change, there is no new entry, and no file if the remote one was deleted.
-    if (folder / HISTORY).exists():
-        _upload_file(remote, folder / HISTORY, HISTORY)
+    segments = published.list_segments(manifest, folder / published.NAME)
+    for name in {*DOCUMENTS} - old:
+        check_object(remote, folder, name)
+    created: list[str] = []
+    try:
+        for segment in segments:
+            if segment.path not in old and check_object(remote, folder, segment.path):
+                _upload_file(remote, folder, segment.path, "create")
+                created.append(segment.path)
+    except BaseException:
+        # The next export may have more rows in the same files.
+        with suppress(Exception):
+            obstore.delete(remote.store, created)
+        raise
     data = (folder / published.NAME).read_bytes()
     # Without a version, the store cannot detect that the manifest has changed.
     mode: Any = (version or "overwrite") if old else "create"
@@ -154,33 +206,40 @@ def upload_dataset(
         # A local folder, and some other stores, do not support conditional writes.
         obstore.put(remote.store, published.NAME, data)
     except (AlreadyExistsError, PreconditionError) as error:
-        if hash_object(remote, published.NAME) is None:
-            raise DatasetError(
-                f"{remote.address}/{published.NAME} is a folder",
-                hint="Move it away, or export to another address",
-            ) from error
         raise DatasetError(
             f"another export to {remote.address} has finished during this one",
             hint="Run the export again: it adds to the rows of the other one",
         ) from error
+    for name in (*DOCUMENTS, HISTORY):
+        # Without a change, there is no new entry, and no file if the remote one was deleted.
+        if (folder / name).exists():
+            _upload_file(remote, folder, name, "overwrite")
 
 
-def hash_object(remote: RemoteTarget, name: str) -> str | None:
-    """Return the SHA-256 of an object; None if there is none."""
+def check_object(remote: RemoteTarget, folder: Path, name: str) -> bool:
+    """Return whether an object is missing; raise a DatasetError if it has another content."""
     import obstore
 
     sha256 = hashlib.sha256()
-    with suppress(FileNotFoundError):
+    try:
         for chunk in obstore.get(remote.store, name):
             sha256.update(chunk)
-        return sha256.hexdigest()
-    return None
+    except FileNotFoundError:
+        return True
+    if sha256.hexdigest() != digest(folder / name):
+        raise DatasetError(
+            f"{remote.address}/{name} exists and is not a file of this export",
+            hint="Move it away, or export to another address",
+        )
+    return False
 
 
-def _upload_file(remote: RemoteTarget, path: Path, name: str) -> None:
+def _upload_file(
+    remote: RemoteTarget, folder: Path, name: str, mode: Literal["create", "overwrite"]
+) -> None:
     import obstore
 
-    obstore.put(remote.store, name, path)
+    obstore.put(remote.store, name, folder / name, mode=mode)
 
 
 @contextmanager
