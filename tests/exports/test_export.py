@@ -225,11 +225,11 @@ def test_large_tables_are_divided_by_text(tmp_path, monkeypatch):
 def test_full_disk_error_states_free_and_needed_bytes(tmp_path, monkeypatch):
     """K06: the error states the file, the reason, the free bytes and the needed bytes."""
 
-    def write(*_):
+    def write(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     rows = income()
-    monkeypatch.setattr("beaconframes.exports.formats.parquet.ParquetWriter.__init__", write)
+    monkeypatch.setattr("polars.DataFrame.write_parquet", write)
     with pytest.raises(DatasetError) as caught:
         bf.export(rows, tmp_path / "out")
     assert str(tmp_path / "out") in str(caught.value)

@@ -85,10 +85,7 @@ def test_reader_returns_every_cell(tmp_path, form, raw):
 def test_rows_that_arrive_in_parts_are_all_written(tmp_path, form):
     """A file has the rows of every part, in their order, even if a part has none."""
     path = tmp_path / f"rows{FORMATS[form].extensions[0]}"
-    writer = FORMATS[form].write(path, CellOptions())
-    for part in (ROWS[:1], ROWS[:0], ROWS[1:2], ROWS[2:]):
-        writer.add(part)
-    writer.close()
+    FORMATS[form].write(path, [ROWS[:1], ROWS[:0], ROWS[1:2], ROWS[2:]], CellOptions())
     assert_frame_equal(ROWS, FORMATS[form].read(path, ROWS.schema, CellOptions()))
 
 
@@ -250,10 +247,7 @@ def test_parquet_in_parts_is_as_small_as_at_once(tmp_path):
     )
     sizes = []
     for name, parts in (("at once", [rows]), ("in parts", [rows[:0], rows])):
-        writer = FORMATS["parquet"].write(tmp_path / name, CellOptions())
-        for part in parts:
-            writer.add(part)
-        writer.close()
+        FORMATS["parquet"].write(tmp_path / name, parts, CellOptions())
         sizes.append((tmp_path / name).stat().st_size)
 
     assert sizes[1] < 1.15 * sizes[0], sizes

@@ -21,8 +21,8 @@ import beaconframes as bf
 from beaconframes.calendar import HOODI, MAINNET
 from beaconframes.cli.chart_input import read_file
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.exports.formats import parquet
 from beaconframes.exports.formats.cells import CellOptions
-from beaconframes.exports.formats.parquet import ParquetWriter
 from beaconframes.exports.partitions import UNPARTITIONED
 from beaconframes.exports.row_order import sort_rows
 from beaconframes.exports.sorter import sort_source
@@ -373,10 +373,8 @@ def test_exports_of_marked_frames_state_that_their_rows_are_simulated(explorer, 
     bf.export(unmarked.filter(pl.col("validator_index") == 0), folder)
     bf.export(rows, folder)
     bf.export(unmarked, folder)
-    writer = ParquetWriter(tmp_path / "parts.parquet", CellOptions(is_simulated=True))
-    for part in (unmarked.head(2), unmarked.tail(1)):
-        writer.add(part)
-    writer.close()
+    parts = [unmarked.head(2), unmarked.tail(1)]
+    parquet.write(tmp_path / "parts.parquet", parts, CellOptions(is_simulated=True))
 
     paths = (file, other, tmp_path / "parts.parquet")
     texts = [pq.read_metadata(path).metadata.get(b"simulated") for path in paths]

@@ -23,6 +23,10 @@ from beaconframes.exports.table_writer import TableWriter
 from beaconframes.exports.work_folder import WORK_FOLDER, open_work_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
     from beaconframes.dataset import Segment
     from beaconframes.exports.formats import CellOptions
     from beaconframes.exports.partitions import Partitioning
@@ -46,24 +50,24 @@ def write_file(sources: list[TableSource], target: Target, cells: CellOptions) -
     (source,) = sources
     work_folder = path.with_name(f".{path.name}{WORK_FOLDER}")
     with open_work_folder(path.parent, work_folder, path.absolute()) as work:
-        draft, height = work.create_draft_path(path.suffix), 0
+        draft, heights = work.create_draft_path(path.suffix), []
+
+        def read_sorted() -> Iterator[pl.DataFrame]:
+            for _, rows in sort_source(source, UNPARTITIONED, work.folder / "runs"):
+                heights.append(rows.height)
+                yield rows
+                del rows  # frees the memory before the next rows are read
+            if not heights:
+                yield source.table.schema.to_frame()
+
         with translate_errors(path):
-            file = target.format.write(draft, mark_cells(cells, source))
-            try:
-                for _, rows in sort_source(source, UNPARTITIONED, work.folder / "runs"):
-                    file.add(rows)
-                    height += rows.height
-                    del rows  # frees the memory before the next rows are read
-                if not height:
-                    file.add(source.table.schema.to_frame())
-            finally:
-                file.close()
+            target.format.write(draft, read_sorted(), mark_cells(cells, source))
             sync(draft)
         rename_draft(draft, path)
         sync_folders([path.parent])
         size = path.stat().st_size
     gaps = tuple(source.merge_gaps())
-    return Export(path, {source.table.name: height}, size, added=1, gaps=gaps)
+    return Export(path, {source.table.name: sum(heights)}, size, added=1, gaps=gaps)
 
 
 def write_dataset(

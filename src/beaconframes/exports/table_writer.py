@@ -75,11 +75,7 @@ class TableWriter:
         """Write the sorted rows of one file."""
         path = self._work.create_draft_path(self._extension)
         with translate_errors(path, needed_bytes=int(rows.estimated_size())):
-            file = self._table.format.write(path, self._table.cells)
-            try:
-                file.add(rows)
-            finally:
-                file.close()
+            self._table.format.write(path, [rows], self._table.cells)
             sync(path)
             size, sha256 = path.stat().st_size, digest(path)
         ranges = find_ranges(rows, self._source.table.key)

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from beaconframes.errors import UsageError
 from beaconframes.exports.formats import arrow, csv, excel, jsonl, parquet
 from beaconframes.exports.formats.cells import CellOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     import polars as pl
 
 
-class FileWriter(Protocol):
-    """A file that is being written."""
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Append *rows*."""
-
-    def close(self) -> None:
-        """Finish the file."""
-
-
 @dataclass(frozen=True)
 class Format:
     """A file format: its name, its file extensions (the first one is written), writer and reader.
+
+    The writer takes the rows of a file in one frame or several.
 
     Without a reader, a format is for files that people open, and not for datasets.
     """
@@ -36,7 +28,7 @@ class Format:
     name: str
     extensions: tuple[str, ...]
     media_type: str
-    write: Callable[[Path, CellOptions], FileWriter]
+    write: Callable[[Path, Iterable[pl.DataFrame], CellOptions], None]
     read: Callable[[Path, pl.Schema, CellOptions], pl.DataFrame] | None = None
 
 
@@ -47,25 +39,23 @@ FORMATS = {
             "parquet",
             (".parquet", ".pq"),
             "application/vnd.apache.parquet",
-            parquet.ParquetWriter,
+            parquet.write,
             parquet.read,
         ),
-        Format("csv", (".csv",), "text/csv", csv.CsvWriter, csv.read),
-        Format(
-            "jsonl", (".jsonl", ".ndjson"), "application/jsonl", jsonl.JsonLinesWriter, jsonl.read
-        ),
+        Format("csv", (".csv",), "text/csv", csv.write, csv.read),
+        Format("jsonl", (".jsonl", ".ndjson"), "application/jsonl", jsonl.write, jsonl.read),
         Format(
             "arrow",
             (".arrow", ".feather", ".ipc"),
             "application/vnd.apache.arrow.file",
-            arrow.ArrowWriter,
+            arrow.write,
             arrow.read,
         ),
         Format(
             "xlsx",
             (".xlsx",),
             "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-            excel.ExcelWriter,
+            excel.write,
         ),
     )
 }
@@ -87,4 +77,4 @@ def find_format(name: str) -> Format | None:
     return None
 
 
-__all__ = ["FORMATS", "CellOptions", "FileWriter", "Format", "find_format", "get_format"]
+__all__ = ["FORMATS", "CellOptions", "Format", "find_format", "get_format"]

@@ -10,48 +10,38 @@ from beaconframes.errors import DatasetError
 from beaconframes.exports.formats.cells import escape_names, from_cells, to_cells
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from beaconframes.exports.formats.cells import CellOptions
 
 
-class CsvWriter:
+def write(path: Path, frames: Iterable[pl.DataFrame], options: CellOptions) -> None:
     """Write a CSV file: UTF-8, a header line, all text in quotes.
 
     The quotes distinguish an empty text (``""``) from a missing value (nothing). Times are ISO 8601
     in UTC, lists and structs JSON, bytes hex, and a duration is a whole number of its unit. No
     number has an exponent.
     """
-
-    def __init__(self, path: Path, options: CellOptions) -> None:
-        self._file = path.open("wb")
-        self._options = options
-        self._has_header = False
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Append *rows*."""
-        if rows.width == 1 and rows.to_series().null_count():
-            raise DatasetError(
-                f"the column {rows.columns[0]} has missing values: without another column, they "
-                "are empty lines, which readers skip",
-                hint="Add a column, or choose Parquet",
+    with path.open("wb") as file:
+        for number, rows in enumerate(frames):
+            if rows.width == 1 and rows.to_series().null_count():
+                raise DatasetError(
+                    f"the column {rows.columns[0]} has missing values: without another column, "
+                    "they are empty lines, which readers skip",
+                    hint="Add a column, or choose Parquet",
+                )
+            to_cells(rows, options).write_csv(
+                file,
+                include_header=number == 0,
+                quote_style="non_numeric",
+                null_value="",
+                float_scientific=False,
             )
-        to_cells(rows, self._options).write_csv(
-            self._file,
-            include_header=not self._has_header,
-            quote_style="non_numeric",
-            null_value="",
-            float_scientific=False,
-        )
-        self._has_header = True
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 def read(path: Path, schema: pl.Schema, options: CellOptions) -> pl.DataFrame:
-    """Return the rows of a file that `CsvWriter` wrote."""
+    """Return the rows of a file that `write` wrote."""
     text = pl.read_csv(path, infer_schema=False, glob=False)
     # Polars does not unescape doubled quotes in column names.
     headers = (name.replace('"', '""') for name in escape_names(schema, options))

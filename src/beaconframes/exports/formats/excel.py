@@ -12,6 +12,7 @@ from beaconframes.exports.atomic_files import errors_as_os_error
 from beaconframes.exports.formats.cells import escape_names, to_cells
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from beaconframes.exports.formats.cells import CellOptions
@@ -31,59 +32,53 @@ WIDTHS = (10, 40)
 """The narrowest and the widest column, in characters."""
 
 
-class ExcelWriter:
-    """Write a workbook with one sheet.
+def write(path: Path, frames: Iterable[pl.DataFrame], options: CellOptions) -> None:
+    """Write a workbook with one sheet, and a constant date: the same rows make the same bytes.
 
     Days are dates. Times and wei are text. So are columns of integers and decimals that a
     spreadsheet would round.
     """
+    require_package("xlsxwriter", "an Excel file", "'beaconframes[excel]'")
+    import xlsxwriter  # type: ignore[import-untyped]
+    from xlsxwriter.exceptions import XlsxWriterException  # type: ignore[import-untyped]
 
-    def __init__(self, path: Path, options: CellOptions) -> None:
-        require_package("xlsxwriter", "an Excel file", "'beaconframes[excel]'")
-        self._path, self._options = path, options
-        self._frames: list[pl.DataFrame] = []
+    sheet_rows = to_sheet(concat(frames, options), options)
+    narrowest, widest = WIDTHS
+    settings = {
+        "strings_to_formulas": False,
+        "strings_to_urls": False,
+        "in_memory": True,
+        "default_date_format": "yyyy-mm-dd",
+    }
+    book = xlsxwriter.Workbook(str(path), settings)
+    with errors_as_os_error(XlsxWriterException), book:
+        book.set_properties({"created": CREATED, "author": "beaconframes"})
+        sheet = book.add_worksheet("rows")
+        for number, name in enumerate(sheet_rows.columns):
+            sheet.set_column(number, number, min(max(len(name) + 1, narrowest), widest))
+            sheet.write_string(0, number, name)
+            sheet.write_column(1, number, sheet_rows[name])
+        sheet.freeze_panes(1, 0)
 
-    def add(self, rows: pl.DataFrame) -> None:
-        """Append *rows*."""
-        self._frames.append(rows)
-        height = sum(frame.height for frame in self._frames)
-        name_length = max(map(len, escape_names(rows.columns, self._options)), default=0)
+
+def concat(frames: Iterable[pl.DataFrame], options: CellOptions) -> pl.DataFrame:
+    """Return the rows of all *frames*; raise a DatasetError if they do not fit into a sheet."""
+    parts: list[pl.DataFrame] = []
+    for rows in frames:
+        parts.append(rows)
+        height = sum(part.height for part in parts)
+        name_length = max(map(len, escape_names(rows.columns, options)), default=0)
         for maximum, message, needed in (
             (MAX_ROWS, "an Excel sheet has at most {:,} rows, and there are more", height),
             (MAX_COLUMNS, "an Excel sheet has at most {:,} columns, not {:,}", rows.width),
             (MAX_TEXT, "an Excel cell holds {:,} characters, and a name has {:,}", name_length),
         ):
             if needed > maximum:
-                self._frames.clear()  # close() must not write them
                 raise DatasetError(
                     message.format(maximum, needed),
                     hint="Choose CSV or Parquet, or export fewer rows and columns",
                 )
-
-    def close(self) -> None:
-        """Write the workbook, with a constant date: the same rows make the same bytes."""
-        import xlsxwriter  # type: ignore[import-untyped]
-        from xlsxwriter.exceptions import XlsxWriterException  # type: ignore[import-untyped]
-
-        if not self._frames:
-            return
-        rows = to_sheet(pl.concat(self._frames), self._options)
-        narrowest, widest = WIDTHS
-        options = {
-            "strings_to_formulas": False,
-            "strings_to_urls": False,
-            "in_memory": True,
-            "default_date_format": "yyyy-mm-dd",
-        }
-        book = xlsxwriter.Workbook(str(self._path), options)
-        with errors_as_os_error(XlsxWriterException), book:
-            book.set_properties({"created": CREATED, "author": "beaconframes"})
-            sheet = book.add_worksheet("rows")
-            for number, name in enumerate(rows.columns):
-                sheet.set_column(number, number, min(max(len(name) + 1, narrowest), widest))
-                sheet.write_string(0, number, name)
-                sheet.write_column(1, number, rows[name])
-            sheet.freeze_panes(1, 0)
+    return pl.concat(parts)
 
 
 def to_sheet(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:

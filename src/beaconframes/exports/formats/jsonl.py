@@ -15,29 +15,22 @@ from beaconframes.exports.formats.json_values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from beaconframes.exports.formats.cells import CellOptions
 
 
-class JsonLinesWriter:
+def write(path: Path, frames: Iterable[pl.DataFrame], _options: CellOptions) -> None:
     """Write a file of JSON objects, one per line."""
-
-    def __init__(self, path: Path, _options: CellOptions) -> None:
-        self._file = path.open("wb")
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Append *rows*."""
-        check_finite(rows)
-        convert_columns(rows, rows.schema, to_json).write_ndjson(self._file)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+    with path.open("wb") as file:
+        for rows in frames:
+            check_finite(rows)
+            convert_columns(rows, rows.schema, to_json).write_ndjson(file)
 
 
 def read(path: Path, schema: pl.Schema, _options: CellOptions) -> pl.DataFrame:
-    """Return the rows of a file that `JsonLinesWriter` wrote."""
+    """Return the rows of a file that `write` wrote."""
     if path.stat().st_size == 0:
         return pl.DataFrame(schema=schema)
     types = {name: json_type(dtype) for name, dtype in schema.items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -12,6 +13,7 @@ from beaconframes.exports.formats.arrow import UNSUPPORTED_TYPES
 from beaconframes.exports.formats.json_values import check_types
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from beaconframes.exports.formats.cells import CellOptions
@@ -21,59 +23,46 @@ ZSTD_LEVEL = 1
 """A higher level takes longer and makes files of such rows no smaller."""
 
 
-class ParquetWriter:
+def write(path: Path, frames: Iterable[pl.DataFrame], options: CellOptions) -> None:
     """Write a Parquet file: zstd, statistics, row groups of 131,072 rows."""
+    metadata = _SIMULATED if options.is_simulated else {}
+    parts = map(_check_types, frames)
+    first, second = next(parts), next(parts, None)
+    if second is not None and find_spec("pyarrow") is None:
+        # Only pyarrow writes a file in parts: without it, memory holds them all.
+        first, second = pl.concat([first, second, *parts]), None
+    if second is None:
+        # One chunk: page boundaries, and with them every byte, must not depend on the chunks
+        # in which rows arrived.
+        first.rechunk().write_parquet(
+            path,
+            compression="zstd",
+            compression_level=ZSTD_LEVEL,
+            statistics=True,
+            row_group_size=ROW_GROUP,
+            metadata=metadata,
+        )
+        return
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-    def __init__(self, path: Path, options: CellOptions) -> None:
-        self._path = path
-        self._metadata = _SIMULATED if options.is_simulated else {}
-        self._first: pl.DataFrame | None = None
-        self._writer: Any = None
+    schema = first.head(0).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    with pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        compression_level=ZSTD_LEVEL,
+        # By default, pages have 20,000 rows, and files of income are 1.6 times as large.
+        max_rows_per_page=ROW_GROUP,
+    ) as writer:
+        writer.add_key_value_metadata(metadata)
+        for rows in chain([first, second], parts):
+            table = rows.to_arrow(compat_level=pl.CompatLevel.oldest())
+            writer.write_table(table, row_group_size=ROW_GROUP)
 
-    def add(self, rows: pl.DataFrame) -> None:
-        """Append *rows*."""
-        check_types(rows.schema, "Parquet", UNSUPPORTED_TYPES)
-        if self._first is None and self._writer is None:
-            self._first = rows
-            return
-        if self._writer is None and find_spec("pyarrow") is None:
-            # Only pyarrow writes a file in parts: without it, memory holds them all.
-            assert self._first is not None
-            self._first = pl.concat([self._first, rows])
-            return
-        if self._writer is None:
-            import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-            table = self._first.to_arrow(compat_level=pl.CompatLevel.oldest())  # type: ignore[union-attr]
-            self._writer = pq.ParquetWriter(
-                self._path,
-                table.schema,
-                compression="zstd",
-                compression_level=ZSTD_LEVEL,
-                # By default, pages have 20,000 rows, and files of income are 1.6 times as large.
-                max_rows_per_page=ROW_GROUP,
-            )
-            self._writer.add_key_value_metadata(self._metadata)
-            self._writer.write_table(table, row_group_size=ROW_GROUP)
-            self._first = None
-        table = rows.to_arrow(compat_level=pl.CompatLevel.oldest())
-        self._writer.write_table(table, row_group_size=ROW_GROUP)
-
-    def close(self) -> None:
-        """Write the remaining rows and the footer."""
-        if self._writer is not None:
-            self._writer.close()
-        elif self._first is not None:
-            # One chunk: page boundaries, and with them every byte, must not depend on the chunks
-            # in which rows arrived.
-            self._first.rechunk().write_parquet(
-                self._path,
-                compression="zstd",
-                compression_level=ZSTD_LEVEL,
-                statistics=True,
-                row_group_size=ROW_GROUP,
-                metadata=self._metadata,
-            )
+def _check_types(rows: pl.DataFrame) -> pl.DataFrame:
+    check_types(rows.schema, "Parquet", UNSUPPORTED_TYPES)
+    return rows
 
 
 def states_simulation(path: Path) -> bool:
