@@ -124,7 +124,8 @@ def test_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
 def test_late_rows_are_added_to_their_day(tmp_path, monkeypatch, most, limit):
     """Rows beyond the memory limit, and rows of earlier days, do not change a byte."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
-    monkeypatch.setattr("beaconframes.exports.sorter.SPILL_BYTES", limit)
+    for name in ("SPILL_BYTES", "PARTITION_BYTES"):
+        monkeypatch.setattr(f"beaconframes.exports.sorter.{name}", limit)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
     rows = income()
     late = pl.concat([rows.sort("epoch"), income(0, 449, validators=4).tail(450).head(3)])
@@ -194,7 +195,8 @@ def test_large_epoch_is_split_by_validators(tmp_path, monkeypatch, by):
     rows = income(0, 3, validators=50)
     shuffled = rows.sample(fraction=1, shuffle=True, seed=3)
     for number, (frame, limit) in enumerate([(rows, 0), (shuffled, 0), (rows, 2**27)]):
-        monkeypatch.setattr("beaconframes.exports.sorter.SPILL_BYTES", limit)
+        for name in ("SPILL_BYTES", "PARTITION_BYTES"):
+            monkeypatch.setattr(f"beaconframes.exports.sorter.{name}", limit)
         bf.export(frame, tmp_path / str(number), by=by)
     assert files(tmp_path / "0") == files(tmp_path / "1") == files(tmp_path / "2")
     paths = sorted((tmp_path / "0/income_history").rglob("*.parquet"))

@@ -182,7 +182,8 @@ def test_invalid_epochs_have_no_chain(tmp_path, epoch):
 def test_rows_with_equal_keys_have_one_order(tmp_path, monkeypatch, most):
     """Rows that differ outside of the key make the same bytes in any order, also with runs."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
-    monkeypatch.setattr("beaconframes.exports.sorter.SPILL_BYTES", 0)
+    for name in ("SPILL_BYTES", "PARTITION_BYTES"):
+        monkeypatch.setattr(f"beaconframes.exports.sorter.{name}", 0)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
     monkeypatch.setattr("beaconframes.exports.sources.BATCH_ROWS", 40)
     rows = income(0, 99)
@@ -202,7 +203,8 @@ def test_rows_with_equal_keys_have_one_order(tmp_path, monkeypatch, most):
 def test_rows_without_a_key_keep_their_order(tmp_path, monkeypatch, most, spill):
     """Also rows that memory does not hold, and days that are sorted together."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
-    monkeypatch.setattr("beaconframes.exports.sorter.SPILL_BYTES", spill)
+    for name in ("SPILL_BYTES", "PARTITION_BYTES"):
+        monkeypatch.setattr(f"beaconframes.exports.sorter.{name}", spill)
     monkeypatch.setattr("beaconframes.exports.sources.BATCH_ROWS", 15)
     days = [datetime(2026, 10, 1 + n // 30, tzinfo=UTC) for n in range(90)]
     ranks = [97 * n % 90 for n in range(90)]
@@ -337,7 +339,7 @@ def test_full_disk_during_sorting_is_a_dataset_error(tmp_path):
         "rows = rows.with_columns(time=MAINNET.time_expr('epoch', pl.col('epoch')))\n"
         "zeros = {n: pl.lit(0).cast(k) for n, k in Income.schema().items() if n not in rows}\n"
         "rows = rows.with_columns(**zeros).select(Income.schema().names()).reverse()\n"
-        "sorter.SPILL_BYTES = 0\n"
+        "sorter.PARTITION_BYTES = 0\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "try: bf.export(rows, sys.argv[1])\n"
         "except bf.errors.DatasetError as error: print(error.message)"

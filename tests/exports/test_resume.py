@@ -438,6 +438,7 @@ def test_shuffled_rows_add_nothing(tmp_path, monkeypatch, most, more):
     """Also if a day is started, left and continued, or has more rows than before."""
     monkeypatch.setattr(sorter, "ROWS", most)
     monkeypatch.setattr(sorter, "SPILL_BYTES", 0)
+    monkeypatch.setattr(sorter, "PARTITION_BYTES", 0)
     monkeypatch.setattr(sources, "BATCH_ROWS", 1000)
 
     def page(day, first, rows=5_000):

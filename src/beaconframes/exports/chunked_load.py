@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from beaconframes.exports.sources import TableSource
     from beaconframes.intervals import Intervals
 
-CHUNK_ROWS = 262_144
+CHUNK_ROWS = 2**19
 CHUNK_UNITS = 1_000
 """Units per call where the number of rows is unknown."""
 CHOOSE_FOLDER = "choose another folder, or remove this one"

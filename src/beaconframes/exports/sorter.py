@@ -29,6 +29,8 @@ RUN_ROW_GROUP = 16_384
 
 SPILL_BYTES = 128 * 2**20
 """Bytes of buffered rows from which they are written to disk as a run, if they fill a file."""
+PARTITION_BYTES = 384 * 2**20
+"""The same for rows of partitions: a day of 10,000 validators is sorted in memory."""
 
 
 class OutOfOrder(Exception):
@@ -51,6 +53,7 @@ class Sorter:
         self._number = partitioning.number.alias(PARTITION_COLUMN)
         self._key = partitioning.get_sort_key(source.table.key)
         self._is_ordered = source.is_ordered
+        self._limit = PARTITION_BYTES if partitioning.key else SPILL_BYTES
         self._scratch = scratch
         self._buffer = RowBuffer()
         self._runs: list[Path] = []
@@ -75,7 +78,7 @@ class Sorter:
 
     def _add_to_buffer(self, rows: pl.DataFrame) -> None:
         self._buffer.add(rows)
-        if self._buffer.rows > ROWS and self._buffer.bytes > SPILL_BYTES:
+        if self._buffer.rows > ROWS and self._buffer.bytes > self._limit:
             self._write_run()
 
     def _write_run(self) -> None:
