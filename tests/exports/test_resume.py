@@ -691,6 +691,37 @@ def test_changed_published_file_is_found(tmp_path, explorer, damaged):
         export(tmp_path / "out", until=300)
 
 
+def test_gaps_of_several_days_are_requested_once(tmp_path, explorer, monkeypatch):
+    """Rows of an earlier day follow those of a later one, and are not loaded again for it."""
+    from beaconframes.exports.loader_calls import LoaderCall
+
+    real, calls = LoaderCall.load, []
+    missing = {7: (100, 130), 8: (104, 106)}
+
+    def lossy(self, **instead):
+        found, gaps = real(self, **instead)
+        for index, (first, last) in missing.items():
+            run = {"validator_index": index, "first_epoch": first, "last_epoch": last}
+            gaps = [*gaps, run]
+            found = found.filter(
+                (pl.col("validator_index") != index) | ~pl.col("epoch").is_between(first, last)
+            )
+        return found, gaps
+
+    def count(self, **instead):
+        calls.append(instead["validators"])
+        return real(self, **instead)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LoaderCall, "load", lossy)
+        assert 2 == len(export(tmp_path, until=300).gaps)
+    monkeypatch.setattr(LoaderCall, "load", count)
+
+    assert export(tmp_path, until=300).complete
+    assert [[7], [8]] == calls
+    assert bf.load_income_history(range(20), since=0, until=300).equals(rows(tmp_path))
+
+
 @pytest.mark.more
 def test_gaps_are_listed_and_filled(tmp_path, explorer, monkeypatch):
     """K14: missing rows are listed in the manifest; the next export loads them."""
