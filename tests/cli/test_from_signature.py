@@ -191,9 +191,9 @@ def test_a_list_leaves_its_default_to_the_function():
 
 def test_a_required_option_without_a_value_is_missing():
     """A default of None would count as a value."""
-    result = CliRunner().invoke(cli.commands, ["load", "chart", "--out", "x.png"])
+    result = CliRunner().invoke(cli.commands, ["load", "income-history"])
 
-    assert (2, "Missing option '--name'" in result.stderr) == (result.exit_code, True)
+    assert (2, "Missing option '--validators'" in result.stderr) == (result.exit_code, True)
 
 
 def test_a_function_is_a_command():

@@ -71,7 +71,6 @@ def run_on_terminal(*words, **environment):
 
 WAYS = {
     "table": ([], {}),
-    "no colour": (["--no-color"], {}),
     "NO_COLOR": ([], {"NO_COLOR": "1"}),
     "json": (["--json"], {}),
     "csv": (["--format", "csv"], {}),
@@ -97,7 +96,7 @@ def test_output_has_no_control_characters(malicious, way):
     if way == "json":
         shown = [row["graffiti_text"] for row in json.loads(sent)["data"]]
         assert shown == list(itertools.islice(itertools.cycle(TEXTS), len(slots)))
-    elif way in ("table", "no colour", "NO_COLOR"):
+    elif way in ("table", "NO_COLOR"):
         lines = plain.splitlines()
         assert 1 + len(slots) == len(lines)
         assert max(map(display_width, lines)) <= COLUMNS

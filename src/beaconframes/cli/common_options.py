@@ -92,26 +92,18 @@ def build_json_option() -> click.Option:
 
 
 def add_common_options(command: click.Command) -> click.Command:
-    """Add the options of all commands to *command* and to its subcommands."""
+    """Add the option of all commands to *command* and to its subcommands."""
     if any(parameter.name == "debug" for parameter in command.params):
         return command
-    command.params += [
-        click.Option(
-            ["--debug"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_record_options,
-            help="Show the traceback of an error.",
-        ),
-        click.Option(
-            ["--no-color"],
-            is_flag=True,
-            expose_value=False,
-            callback=lambda context, _option, chosen: set_color(context, off=chosen),
-            help="Print no colours.",
-        ),
-    ]
+    option = click.Option(
+        ["--debug"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_record_options,
+        help="Show the traceback of an error.",
+    )
+    command.params.append(option)
     for subcommand in getattr(command, "commands", {}).values():
         add_common_options(subcommand)
     return command
@@ -127,13 +119,6 @@ def _record_options(context: click.Context, _option: click.Parameter, _chosen: b
             state.options[parameter.name] = parameter.opts[0]
     if "key_file" in state.options:
         state.options["api_key"] = state.options["key_file"]
-
-
-def set_color(context: click.Context, *, off: bool) -> None:
-    """Turn colours *off*; otherwise a terminal has colours."""
-    if off:
-        context.color = False
-        context.find_root().color = False
 
 
 def typed_options() -> set[str]:

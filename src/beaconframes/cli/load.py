@@ -48,27 +48,9 @@ def build_command(name: str, loader: Loader) -> click.Command:
     return load_rows
 
 
-def build_chart_command() -> click.Command:
-    """Return the command that loads an image."""
-    from beaconframes.v1.chart import load_chart
-    from beaconframes.wall.png_file import check_ending, save
-
-    arguments = loader_options.list_arguments(load_chart)
-
-    @command(*connection_options(), name="chart", text=describe(load_chart), arguments=arguments)
-    def load_image(arguments: dict[str, Any], *, file: output.OutputFile, **values: Any) -> None:
-        check_ending(file.out, (".png",))
-        with open_explorer(values) as explorer:
-            save(load_chart(**arguments, explorer=explorer), file.out)
-        file.report(loader="load_chart")
-
-    return load_image
-
-
 load = LoaderGroup(
     name="load",
     build=build_command,
-    others={"chart": ("A chart of the service as an image.", build_chart_command)},
     help="""Load rows and print them, or write them to a file.
 
     LOADER is the name of a loader without load_: load income-history is load_income_history. A
