@@ -10,7 +10,6 @@ import shlex
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import polars as pl
@@ -75,9 +74,7 @@ NEVER = ("demo", "serve", "simulate", "--follow")
 @pytest.fixture
 def isolated(monkeypatch, tmp_path, chain):
     """The small chain as the only source, no store, an empty home folder."""
-    monkeypatch.setattr(
-        "beaconframes.cli.connection_options.open_stored_sample", lambda: nullcontext(chain)
-    )
+    monkeypatch.setenv("BEACONFRAMES_SAMPLE", str(chain.path))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -197,7 +194,7 @@ def test_a_sample_that_cannot_be_stored(monkeypatch, tmp_path, chain):
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: blocked / "cache")
-    monkeypatch.setattr("beaconframes.simulator.simulate", simulate)
+    monkeypatch.setattr("beaconframes.simulator.simulation_store.simulate", simulate)
     monkeypatch.setattr("beaconframes.simulator.simulation_store.SAMPLE_FOLDERS", ())
 
     result = CliRunner().invoke(commands, ["load", "latest-state", "--local"])

@@ -13,11 +13,11 @@ import beaconframes as bf
 from beaconframes import progress
 from beaconframes.answers.dataset_source import open_dataset
 from beaconframes.dataset import Dataset
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.errors import DatasetError, StoreUnavailable, UsageError
 from beaconframes.simulator import (
     SAMPLE,
     fingerprint_rows,
-    has_sample,
+    open_or_simulate,
     open_sample,
     simulate,
     simulation_store,
@@ -109,7 +109,6 @@ class TestContent:
 
 class TestPlace:
     def test_the_package_has_it(self, simulations):
-        assert has_sample()
         assert open_sample().path in simulation_store.SAMPLE_FOLDERS
         assert [] == simulations
 
@@ -128,6 +127,17 @@ class TestPlace:
         monkeypatch.setattr(simulation_store, "SAMPLE_FOLDERS", ())
         open_sample()
         assert [("sample", SAMPLE)] == simulations
+
+    def test_a_chain_that_cannot_be_stored_is_simulated_in_a_temporary_folder(
+        self, monkeypatch, tmp_path
+    ):
+        """In a container with a read-only home; a warning says so."""
+        (blocked := tmp_path / "file").write_text("")
+        with pytest.warns(StoreUnavailable, match=r"cannot be stored: .*file"):
+            made = open_or_simulate(blocked / "cache", "chain", validators=64, epochs=8)
+
+        assert 8 == made.scan("epochs").select(pl.len()).collect().item()
+        assert not made.path.is_relative_to(tmp_path)
 
     def test_another_size_is_simulated(self, simulations):
         with bf.local(validators=2000):

@@ -172,4 +172,3 @@ def test_the_live_sample_passes_through_the_present():
     assert arguments["ends"].time() == datetime.min.time()
     assert arguments["ends"] - length <= now - timedelta(days=2)
     assert now + timedelta(days=1) < arguments["ends"]
-    assert simulation_store.sample_path(live=True) != simulation_store.sample_path()

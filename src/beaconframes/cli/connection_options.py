@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,6 @@ import click
 from beaconframes.cli.common_options import FILE, refuse_options, typed_options
 from beaconframes.cli.from_signature import Argument, find_kind, resolve_types
 from beaconframes.cli.key_file import read_key
-from beaconframes.cli.messages import print_message, print_warning
 from beaconframes.errors import UsageError
 from beaconframes.setting_table import DEFAULTS, SETTINGS, VARIABLES, SettingArguments
 
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from beaconframes.client import Explorer
-    from beaconframes.dataset import Dataset
 
 OF_EXPLORER = ("url", "chain", "store", "offline")
 """Settings that are arguments of an explorer; the others are those of all its loads."""
@@ -186,7 +183,9 @@ def _open_chosen(
 
         return open_dataset(chosen["dataset"])
     if chosen["local"]:
-        return _open_local(store)
+        from beaconframes.server import local
+
+        return local(store=store)
     explorer = (Explorer if sends_requests else RequestlessExplorer)(
         chosen["url"],
         api_key=read_key(chosen["key_file"], prompt=chosen["ask_key"]),
@@ -210,31 +209,3 @@ def _check_source(chosen: dict[str, Any]) -> None:
             "--execution is given without --node",
             hint="Give the address of the beacon node with --node",
         )
-
-
-@contextlib.contextmanager
-def _open_local(store: bool | Path | None) -> Iterator[Explorer]:
-    """Serve the sample while this command runs, and store what it loads if *store* is set."""
-    from beaconframes.server import local
-
-    with open_stored_sample() as sample, local(sample, store=store) as explorer:
-        yield explorer
-
-
-@contextlib.contextmanager
-def open_stored_sample(*, live: bool = False) -> Iterator[Dataset]:
-    """Open the stored sample; if it cannot be stored, simulate it in a temporary folder."""
-    from tempfile import TemporaryDirectory
-
-    from beaconframes.simulator import has_sample, open_sample, sample_arguments, simulate
-
-    if not has_sample(live=live):
-        often = "once a day" if live else "once"
-        print_message(f"simulating the sample chain; this takes some seconds, {often}")
-    with TemporaryDirectory(prefix="beaconframes-") as folder:
-        try:
-            sample = open_sample(live=live)
-        except OSError as error:
-            print_warning(f"the sample cannot be stored: {error.filename}: {error.strerror}")
-            sample = simulate(Path(folder) / "sample", **sample_arguments(live=live))
-        yield sample

@@ -11,12 +11,12 @@ import click
 
 from beaconframes.answers.dataset_source import open_dataset
 from beaconframes.answers.memory_cache import CACHE_BYTES
-from beaconframes.cli.connection_options import open_stored_sample
 from beaconframes.cli.from_signature import Kind, command, list_arguments
 from beaconframes.cli.rendering import format_json
 from beaconframes.cli.runner import current_state
 from beaconframes.memory import share_heap
 from beaconframes.server import Server
+from beaconframes.simulator import open_sample
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -103,10 +103,7 @@ def serve(
     share_heap()
     with contextlib.ExitStack() as stack:
         stack.enter_context(show_log(with_requests=access_log))
-        if dataset is None:
-            served = stack.enter_context(open_stored_sample(live=live))
-        else:
-            served = open_dataset(dataset)
+        served = open_sample(live=live) if dataset is None else open_dataset(dataset)
         server = stack.enter_context(
             Server(served, port=port, cache_bytes=cache_bytes, **arguments)
         )

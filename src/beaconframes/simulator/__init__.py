@@ -35,21 +35,17 @@ from beaconframes.simulator.simulation_store import (
     SAMPLE,
     fingerprint,
     fingerprint_rows,
-    has_sample,
     open_or_simulate,
     open_sample,
     sample_arguments,
-    sample_path,
 )
 
 __all__ = [
     "SAMPLE",
     "fingerprint",
     "fingerprint_rows",
-    "has_sample",
     "open_or_simulate",
     "open_sample",
     "sample_arguments",
-    "sample_path",
     "simulate",
 ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
 import tempfile
+import warnings
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 from functools import cache
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import platformdirs
 
 from beaconframes.dataset import Dataset, ledger
+from beaconframes.errors import StoreUnavailable, find_caller_level
 from beaconframes.simulator.simulation import simulate
 from beaconframes.v1 import ENDPOINTS
 
@@ -102,18 +105,6 @@ def sample_arguments(*, live: bool = False) -> dict[str, Any]:
     return {**LIVE_SAMPLE, "ends": ends}
 
 
-def sample_path(*, live: bool = False) -> Path:
-    """Return the folder of the sample dataset, which need not exist yet."""
-    return _build_path(*_sample_place(live=live), sample_arguments(live=live))
-
-
-def has_sample(*, live: bool = False) -> bool:
-    """Return whether the sample dataset exists, so that it is not simulated."""
-    if not live and _find_sample() is not None:
-        return True
-    return (sample_path(live=live) / ledger.NAME).exists()
-
-
 def open_sample(
     *, live: bool = False, validators: int | None = None, epochs: int | None = None
 ) -> Dataset:
@@ -129,7 +120,7 @@ def open_sample(
         if found not in SAMPLE_FOLDERS:
             sample.check_files()
         return sample
-    folder, name = _sample_place(live=live)
+    folder, name = platformdirs.user_cache_path("beaconframes"), "live" if live else "sample"
     name = "-".join([name, *(f"{number}-{unit}" for unit, number in chosen.items())])
     return open_or_simulate(folder, name, **sample_arguments(live=live) | chosen)
 
@@ -141,23 +132,28 @@ def _find_sample() -> Path | None:
     return next((one for one in SAMPLE_FOLDERS if (one / ledger.NAME).is_file()), None)
 
 
-def _sample_place(*, live: bool) -> tuple[Path, str]:
-    """Return the folder of simulations and the name of the sample in it."""
-    return platformdirs.user_cache_path("beaconframes"), "live" if live else "sample"
-
-
 def open_or_simulate(folder: Path, name: str, **arguments: Any) -> Dataset:
     """Return the simulation called *name* that is stored in *folder*, simulating it on first use.
 
     It is stored under a hash of the arguments and of the simulator's fingerprint. When it is
     simulated, simulations of the same name under other hashes are removed, unless a process uses
-    them.
+    them. If it cannot be stored, it is simulated in a temporary folder.
     """
     path = _build_path(folder, name, arguments)
-    while not _lock_until_exit(path):
-        folder.mkdir(parents=True, exist_ok=True)
-        _simulate_into(path, arguments)
-        _remove_unused(folder, f"{name}-*", path)
+    try:
+        while not _lock_until_exit(path):
+            folder.mkdir(parents=True, exist_ok=True)
+            _simulate_into(path, arguments)
+            _remove_unused(folder, f"{name}-*", path)
+    except OSError as error:
+        warning = StoreUnavailable(
+            f"the simulated chain cannot be stored: {error.filename}: {error.strerror}",
+            hint="Until it can, each process simulates it",
+        )
+        warnings.warn(warning, stacklevel=find_caller_level())
+        temporary = tempfile.TemporaryDirectory(prefix="beaconframes-")
+        atexit.register(temporary.cleanup)
+        return simulate(Path(temporary.name, name), **arguments)
     return Dataset.open(path)
 
 
