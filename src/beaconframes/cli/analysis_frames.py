@@ -81,9 +81,7 @@ def build_call(
     call = {name: find_validators(given, first) for name in subjects}
     epochs = {key: given[key] for key in RANGE if key in given}
     if first is None or first.is_empty():
-        if loader == chart_input.WITH_OPEN_EPOCH and not epochs:
-            epochs = chart_input.finished_epochs(explorer)
-        elif loader == "yield-index":
+        if loader == "yield-index":
             length = explorer.chain.epochs_per_day
             epochs = {
                 key: value // length if isinstance(value, int) else value

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
     from beaconframes.cli.from_signature import Argument
     from beaconframes.cli.loader_options import Loader
-    from beaconframes.client import Explorer
-
-WITH_OPEN_EPOCH = "attestations"
-"""This loader returns future duties of the current epoch, which would count as missed."""
 
 UNCHANGED_HINT = "Load it without --unit and --columns"
 
@@ -102,8 +98,6 @@ class RowsInput:
                     hint=f"Give a file of load {self.name}, or the options of the rows to load",
                 )
         with connection.open_explorer(values) as explorer:
-            if self.name == WITH_OPEN_EPOCH and not arguments.keys() & {"since", "until"}:
-                arguments |= finished_epochs(explorer)
             rows: pl.DataFrame = self.loader(**arguments, explorer=explorer)
             about = {"chain": explorer.chain.name, "simulated": explorer.about.get("simulated")}
             return rows, about
@@ -114,14 +108,6 @@ def require_loader(name: str) -> Loader:
     loader = find_loader(name.removeprefix("v2."), 2 if name.startswith("v2.") else 1)
     assert loader is not None
     return loader
-
-
-def finished_epochs(explorer: Explorer) -> dict[str, int]:
-    """Return the range of epochs that have ended, and that the service still has."""
-    from beaconframes.v1.attestations import SERVED_EPOCHS
-
-    latest = explorer.chain_head.latest("epoch")
-    return {"since": max(latest - SERVED_EPOCHS + 1, 0), "until": max(latest - 1, 0)}
 
 
 def schema_of(name: str) -> pl.Schema:

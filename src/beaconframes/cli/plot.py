@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from beaconframes.cli.chart_input import WITH_OPEN_EPOCH, RowsInput, read_file
+from beaconframes.cli.chart_input import RowsInput, read_file
 from beaconframes.cli.common_options import FILE, BuiltGroup
 from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import Argument, Kind, command, list_arguments, list_frames
@@ -141,14 +141,11 @@ def build_command(chart: str) -> click.Command:
 
         return draw_index
     source = RowsInput(loader, [*listed])
-    until = ", by default up to the epoch before the current one"
-    text = f"Without FILE, the rows of load {loader} are loaded"
-    text += f"{until if loader == WITH_OPEN_EPOCH else ''}."
 
     @command(
         *source.options(),
         name=chart,
-        text=f"{describe_chart(chart)}\n\n{text}",
+        text=f"{describe_chart(chart)}\n\nWithout FILE, the rows of load {loader} are loaded.",
         options=listed,
     )
     def draw_chart(options: dict[str, Any], *, picture: Picture, **values: Any) -> None:
