@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from beaconframes.cli import analysis_results, chart_input, loader_options, output
+from beaconframes.cli import analysis_results, loader_options, output
 from beaconframes.cli import connection_options as connection
 from beaconframes.cli.analyses import RANGE, Analysis, get_function, list_analyses
 from beaconframes.cli.analysis_frames import (
@@ -90,7 +90,7 @@ def build_command(name: str) -> click.Command:
                 given |= count_from_one_head(analysis, given, absent, explorer)
                 for frame in absent:
                     call = build_call(analysis, frame, given, frames, explorer)
-                    loader = chart_input.require_loader(analysis.loaders[frame])
+                    loader = loader_options.require_loader(analysis.loaders[frame])
                     frames[frame] = loader(**call, strict=strict or None, explorer=explorer)
                 if name == "upcoming-duties":
                     arguments.setdefault("epoch", explorer.chain_head.latest("epoch"))
@@ -134,7 +134,7 @@ def list_loading_options(analysis: Analysis) -> dict[str, Argument]:
         names.add("validators")
     options: dict[str, Argument] = {}
     for loader in (SUBJECT_LOADER, analysis.loaders[analysis.first]):
-        options |= loader_options.list_arguments(chart_input.require_loader(loader))
+        options |= loader_options.list_arguments(loader_options.require_loader(loader))
     return {n: replace(each, default=None) for n, each in options.items() if n in names}
 
 

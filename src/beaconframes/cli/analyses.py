@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from beaconframes import analysis
 from beaconframes.analysis import loaders as tables
-from beaconframes.cli import chart_input, from_signature
-from beaconframes.cli.loader_options import list_arguments
+from beaconframes.cli import from_signature
+from beaconframes.cli.loader_options import list_arguments, require_loader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,7 +64,7 @@ class Analysis:
     @cached_property
     def takes_validators(self) -> bool:
         """Return whether frames are loaded for validators."""
-        loaders = map(chart_input.require_loader, self.loaded.values())
+        loaders = map(require_loader, self.loaded.values())
         return any({*SUBJECTS} & list_arguments(loader).keys() for loader in loaders)
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from beaconframes.cli import chart_input
 from beaconframes.cli.analyses import RANGE, SUBJECTS
-from beaconframes.cli.loader_options import list_arguments
+from beaconframes.cli.loader_options import list_arguments, require_loader
 from beaconframes.errors import UsageError
 from beaconframes.time_range import is_relative, resolve_bound
 
@@ -75,7 +75,7 @@ def build_call(
 ) -> dict[str, Any]:
     """Return the arguments with which to load a *frame*; the first frame sets the others' range."""
     loader = analysis.loaders[frame]
-    names = list_arguments(chart_input.require_loader(loader))
+    names = list_arguments(require_loader(loader))
     first = frames.get(analysis.first)
     subjects = [name for name in SUBJECTS if name in names]
     call = {name: find_validators(given, first) for name in subjects}
@@ -128,19 +128,11 @@ def find_periods(rows: pl.DataFrame, explorer: Explorer) -> list[int]:
 
 
 def find_days(rows: pl.DataFrame, explorer: Explorer) -> dict[str, int]:
-    """Return the range of complete days of the epochs of *rows*."""
-    latest = explorer.chain_head.latest("day")
-    numbers = (
-        rows["epoch"] // explorer.chain.epochs_per_day if "epoch" in rows.columns else rows["day"]
-    )
-    days = numbers.unique().sort()
-    first, last = days[0], days[-1]
-    if first > latest:
-        raise UsageError(
-            f"the yield index ends with day {latest}, and the rows begin in day {first}",
-            hint="Give an earlier --since",
-        )
-    return {"since": first, "until": min(last, latest)}
+    """Return the range of days of the epochs of *rows*, up to the latest complete one."""
+    days = rows["day"] if "day" in rows.columns else rows["epoch"] // explorer.chain.epochs_per_day
+    first, last = days.sort().gather([0, -1])
+    # The loader refuses a first day that is not complete.
+    return {"since": first, "until": max(first, min(last, explorer.chain_head.latest("day")))}
 
 
 def find_validators(given: Mapping[str, Any], first: pl.DataFrame | None) -> list[Any]:

@@ -13,7 +13,7 @@ import click
 from beaconframes.cli import connection_options as connection
 from beaconframes.cli.common_options import FILE, refuse_options
 from beaconframes.cli.from_signature import pop_arguments
-from beaconframes.cli.loader_options import find_loader, list_arguments
+from beaconframes.cli.loader_options import list_arguments, require_loader
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
@@ -101,13 +101,6 @@ class RowsInput:
             rows: pl.DataFrame = self.loader(**arguments, explorer=explorer)
             about = {"chain": explorer.chain.name, "simulated": explorer.about.get("simulated")}
             return rows, about
-
-
-def require_loader(name: str) -> Loader:
-    """Return the loader with this name, such as ``income-history`` or ``v2.rewards``."""
-    loader = find_loader(name.removeprefix("v2."), 2 if name.startswith("v2.") else 1)
-    assert loader is not None
-    return loader
 
 
 def schema_of(name: str) -> pl.Schema:

@@ -62,7 +62,7 @@ class BuiltGroup(SuggestingGroup):
         **attributes: Any,
     ) -> None:
         """Build the command of each of the *names* with *build*."""
-        super().__init__(name, no_args_is_help=True, callback=lambda **_: None, **attributes)
+        super().__init__(name, **attributes)
         self.names, self.build = names, build
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -18,8 +18,7 @@ from beaconframes.cli.common_options import refuse_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import Kind, command, list_arguments
-from beaconframes.cli.loader_group import LoaderGroup
-from beaconframes.cli.loader_options import table_name_of
+from beaconframes.cli.loader_options import LoaderGroup, table_name_of
 from beaconframes.cli.messages import print_message
 from beaconframes.cli.rendering import print_result
 from beaconframes.cli.runner import current_state

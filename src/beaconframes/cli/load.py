@@ -8,7 +8,7 @@ from beaconframes.cli import loader_options, output
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import command
-from beaconframes.cli.loader_group import LoaderGroup
+from beaconframes.cli.loader_options import LoaderGroup
 
 if TYPE_CHECKING:
     import click

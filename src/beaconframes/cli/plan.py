@@ -9,7 +9,7 @@ from beaconframes.cli import loader_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import command, list_arguments
-from beaconframes.cli.loader_group import LoaderGroup
+from beaconframes.cli.loader_options import LoaderGroup
 from beaconframes.cli.rendering import print_object
 
 if TYPE_CHECKING:

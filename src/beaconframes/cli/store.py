@@ -177,7 +177,5 @@ def change_store(store: Store, change: Callable[[], None]) -> None:
 store = click.Group(
     "store",
     commands=[show, verify, mend, compact, prune],
-    no_args_is_help=True,
-    callback=lambda **_: None,
     help="Show and maintain the store of final rows.",
 )
