@@ -12,6 +12,7 @@ from beaconframes.intervals import (
     Rectangle,
     clip_intervals,
     cover_missing,
+    format_numbers,
     intervals_of,
     subtract_intervals,
 )
@@ -235,3 +236,10 @@ def test_intervals_of_numbers():
 def test_clip_intervals():
     """Intervals are clipped to a range."""
     assert ((5, 7), (9, 9), (12, 12)) == clip_intervals(((0, 7), (9, 9), (12, 20), (30, 31)), 5, 12)
+
+
+def test_numbers_as_text():
+    """Runs are ranges; of many intervals, the first are listed."""
+    assert "1-3, 7, 9-10" == format_numbers([3, 1, 2, 7, 9, 10])
+    assert "1-3, ..." == format_numbers([1, 2, 3, 7, 9], 1)
+    assert "" == format_numbers([])

@@ -48,6 +48,13 @@ def numbers_of(intervals: Intervals) -> range | list[int]:
     return [number for first, last in intervals for number in range(first, last + 1)]
 
 
+def format_numbers(numbers: Iterable[int], most: int | None = None) -> str:
+    """Return *numbers* as text: ``1-5, 7``; of more than *most* intervals, the first."""
+    intervals = intervals_of(numbers)
+    texts = [f"{first}-{last}" if last > first else f"{first}" for first, last in intervals[:most]]
+    return ", ".join(texts) + (", ..." if len(intervals) > len(texts) else "")
+
+
 def count_numbers(intervals: Intervals) -> int:
     """Return how many numbers are in *intervals*."""
     return sum(last - first + 1 for first, last in intervals)

@@ -253,11 +253,13 @@ def test_the_execution_node_belongs_to_its_beacon_node(monkeypatch, tmp_path, op
     monkeypatch.setenv("BEACONFRAMES_EXECUTION", "http://b")
     seen = []
     module = import_module("beaconframes.cli.index")
-    monkeypatch.setattr(module, "write_index", lambda *given, **_: seen.append(given[:2]))
+    monkeypatch.setattr(module, "write_index", lambda connection, *_, **__: seen.append(connection))
 
     CliRunner().invoke(commands, ["index", "--out", str(tmp_path / "new"), *options])
 
-    assert [expected] == seen
+    (connection,) = seen
+    execution = connection.execution
+    assert expected == (connection.url, execution and execution.session.url)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +270,7 @@ def test_tables_are_named_as_in_other_commands(monkeypatch, tmp_path, words, exp
     """All of them, or a list of names with hyphens."""
     seen = []
     module = import_module("beaconframes.cli.index")
-    monkeypatch.setattr(module, "write_index", lambda *given, **_: seen.append(given[3]))
+    monkeypatch.setattr(module, "write_index", lambda *given, **_: seen.append(given[2]))
 
     run("--node", "http://a", "--out", tmp_path / "new", "--tables", words)
 

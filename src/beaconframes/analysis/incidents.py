@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,6 +11,7 @@ from beaconframes.analysis.engines import check_distinct, open_frame, return_tab
 from beaconframes.analysis.state_problems import ADVICE, PROBLEM_KEYS
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect
+from beaconframes.intervals import format_numbers
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _add_up(rows: pl.DataFrame) -> pl.DataFrame:
         cost_unknown=(cost.is_null() & ~pl.col("kind").is_in(ADVICE)).sum().cast(pl.Int64),
         cost_basis=pl.col("cost_basis").drop_nulls().unique().sort().str.join(", or "),
     )
-    texts = [_format_indices(indices) for indices in found["indices"]]
+    texts = [format_numbers(indices) or None for indices in found["indices"]]
     return found.select(
         *("kind", "validators", "since", "until", "cost_gwei", "avoidable", "count", "count_unit"),
         "group",
@@ -159,13 +159,3 @@ def _add_up(rows: pl.DataFrame) -> pl.DataFrame:
 def _sum_any_known(amount: pl.Expr) -> pl.Expr:
     """Return the sum of the known amounts; null if there is none."""
     return pl.when(amount.is_not_null().any()).then(amount.sum())
-
-
-def _format_indices(indices: pl.Series) -> str | None:
-    """Return sorted indices as a list of ranges; None for no indices."""
-    texts = []
-    for _, run in groupby(enumerate(indices), key=lambda place: place[1] - place[0]):
-        members = [index for _, index in run]
-        first, last = members[0], members[-1]
-        texts.append(f"{first}-{last}" if last > first else f"{first}")
-    return ", ".join(texts) or None

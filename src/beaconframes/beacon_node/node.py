@@ -286,22 +286,12 @@ def node(
     ConnectionFailed
         No node answers at the address.
     """
-    has_url = url is not None
-    settings = current_settings(node=url, execution=execution)
-    if has_url and execution is None:
-        # The execution node of the environment belongs to the node of the environment.
-        settings = replace(settings, execution=None)
+    addresses = choose_addresses(url, execution)
     # No traceback of an error below has the credentials.
     del url, execution
-    if settings.node is None:
-        raise ConfigError(
-            "no node is given",
-            hint='Pass its address, such as bf.node("http://localhost:5052"), or set '
-            "BEACONFRAMES_NODE",
-        )
     return Node(
-        settings.node,
-        execution=settings.execution,
+        addresses[0],
+        execution=addresses[1],
         rate=rate,
         store=store,
         frame=frame,
@@ -310,3 +300,17 @@ def node(
         timeout=timeout,
         progress=progress,
     )
+
+
+def choose_addresses(url: str | None, execution: str | None) -> tuple[Secret, Secret | None]:
+    """Return the addresses of the nodes: the given ones, or those of the environment."""
+    settings = current_settings(node=url, execution=execution)
+    if settings.node is None:
+        raise ConfigError(
+            "no node is given",
+            hint='Pass its address, such as bf.node("http://localhost:5052"), or set '
+            "BEACONFRAMES_NODE",
+        )
+    # The execution node of the environment belongs to the node of the environment.
+    is_of_other_node = url is not None and execution is None
+    return settings.node, None if is_of_other_node else settings.execution

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from contextlib import closing
@@ -16,6 +15,7 @@ from beaconframes.beacon_node.index.arguments import ALL_TABLES
 from beaconframes.beacon_node.index.follower import follow as follow_chain
 from beaconframes.beacon_node.index.indexing import index as index_chain
 from beaconframes.beacon_node.index.verdicts import read_report
+from beaconframes.beacon_node.node import choose_addresses
 from beaconframes.cli import exit_codes, signals
 from beaconframes.cli.connection_options import build_setting
 from beaconframes.cli.from_signature import command, list_arguments
@@ -25,7 +25,7 @@ from beaconframes.cli.rendering import list_lines, print_result
 from beaconframes.cli.runner import current_state
 from beaconframes.config import settings
 from beaconframes.errors import UsageError
-from beaconframes.intervals import intervals_of
+from beaconframes.intervals import format_numbers
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -87,37 +87,22 @@ def index(
         report = read_report(out)
         print_report(report, {}, {})
     else:
-        if node is None:
-            # The execution node of the environment belongs to the node of the environment.
-            node = os.environ.get("BEACONFRAMES_NODE")
-            execution = execution or os.environ.get("BEACONFRAMES_EXECUTION")
-        if not node:
-            raise UsageError(
-                "no node is given",
-                hint="Give its address with --node or BEACONFRAMES_NODE; --check reads a "
-                "dataset without a node",
-            )
+        addresses = choose_addresses(node, execution)
         if follow and "until" in arguments:
             raise UsageError("--follow and --until exclude each other", hint="Use one of them")
         if names := arguments.get("tables"):
             is_all = names == [ALL_TABLES]
             arguments["tables"] = ALL_TABLES if is_all else [*map(table_name_of, names)]
         with settings(**({} if progress is None else {"progress": progress})):
-            report = write_index(node, execution, out, arguments, follow=follow)
+            report = write_index(NodeConnection(*addresses), out, arguments, follow=follow)
     if not report.is_explained:
         click.get_current_context().exit(exit_codes.FAILURE)
 
 
 def write_index(
-    node: str,
-    execution: str | None,
-    out: Path,
-    arguments: dict[str, Any],
-    *,
-    follow: bool,
+    connection: NodeConnection, out: Path, arguments: dict[str, Any], *, follow: bool
 ) -> IndexReport:
     """Index the chosen epochs of a node, and print and return the report."""
-    connection = NodeConnection(node, execution)
     stored: list[int] = []
     prints_epochs = follow and not current_state().as_json
 
@@ -184,7 +169,7 @@ def print_report(report: IndexReport, facts: dict[str, int], absent: dict[str, s
             f"{counts['unexplained']:,} epochs are unexplained: balances of "
             f"{report.changes['validator_index'].n_unique():,} validators changed by "
             f"{changes['unexplained_gwei'].sum():,} gwei more or less than their income in epochs "
-            f"{list_intervals(changes['epoch'].to_list())}"
+            f"{format_numbers(changes['epoch'], MAX_ROWS)}"
         )
 
 
@@ -202,7 +187,7 @@ def summarize(
     if report.left_out:
         large = ",".join(report.left_out)
         yield (f"Left out because of its size: {large}. --tables {large} adds it")
-    listed = list_intervals(report.coverage["epoch"].to_list())
+    listed = format_numbers(report.coverage["epoch"], MAX_ROWS)
     yield (
         f"{click.format_filename(report.path)} ({visible(report.chain_name)}): {epochs:,} epochs"
         f"{f' ({listed})' if listed else ''}, {report.rows:,} rows in {len(report.tables)} tables, "
@@ -211,11 +196,4 @@ def summarize(
     yield ", ".join(f"{count:,} {name}" for name, count in counts.items())
     remarked = report.coverage.drop_nulls("remark")
     for remark, rows in remarked.group_by("remark", maintain_order=True):
-        yield visible(f"Epochs {list_intervals(rows['epoch'].to_list())}: {remark[0]}")
-
-
-def list_intervals(numbers: list[int]) -> str:
-    """Return the intervals of *numbers* as text: ``1-5, 7``; of many, the first."""
-    intervals = intervals_of(numbers)
-    texts = [f"{low}" if low == high else f"{low}-{high}" for low, high in intervals[:MAX_ROWS]]
-    return ", ".join(texts) + (", ..." if len(intervals) > MAX_ROWS else "")
+        yield visible(f"Epochs {format_numbers(rows['epoch'], MAX_ROWS)}: {remark[0]}")
