@@ -183,7 +183,7 @@ def test_serve_refuses_a_key_without_a_tier(run, text):
 
 @pytest.mark.parametrize(
     "option",
-    [["--limits", "second=0"], ["--fault", "200"], ["--latency", "80"], ["--origin", "*"]],
+    [["--limits", "second=0"], ["--fault", "200"], ["--fault", "latency=80"], ["--origin", "*"]],
 )
 def test_serve_refuses_invalid_options(run, chain, option):
     """E4, E8: the error names the value, and no server starts."""

@@ -77,18 +77,8 @@ class BuiltGroup(SuggestingGroup):
 
 def build_json_option() -> click.Option:
     """Return the option for output as JSON, which the state of the command keeps."""
-
-    def record(context: click.Context, _option: click.Parameter, chosen: bool) -> None:
-        if chosen and (state := context.find_object(RunState)):
-            state.as_json = True
-
-    return click.Option(
-        ["--json"],
-        is_flag=True,
-        expose_value=False,
-        callback=record,
-        help="Print JSON instead of text.",
-    )
+    help_text = "Print JSON instead of text."
+    return click.Option(["--json"], is_flag=True, expose_value=False, help=help_text)
 
 
 def add_common_options(command: click.Command) -> click.Command:

@@ -34,7 +34,8 @@ TEXTS = {
     "limits": "Limits of each key: second=5,hour=1000,month=30000, or only of a tier: "
     "free:second=1,month=1000 (nokey, free, premium), or service: those of the public service, "
     "which also drops attestation duties after 100 epochs.",
-    "faults": "Simulate a fault: 503@10%, hang@1%, truncate@1% or html@5% of the requests.",
+    "faults": "Simulate a fault: 503@10%, hang@1%, truncate@1% or html@5% of the requests; or delay "
+    "every answer: latency=80ms.",
     "origins": "Permit web pages of this origin to read answers; repeat it for each origin.",
     "keys": "A key to accept and its tier, free or premium; repeat it for each key.",
     "require_key": "Refuse requests without a key.",
@@ -71,7 +72,6 @@ def serve(
     dataset: Annotated[str | None, click.Path(exists=True, file_okay=False)] = None,
     *,
     port: Annotated[int, click.IntRange(0, 65535)] = 8000,
-    latency: Annotated[str | None, "TIME"] = None,
     cache_bytes: Annotated[str, "--cache", "SIZE"] = f"{CACHE_BYTES // 10**6}MB",
     access_log: bool = False,
 ) -> None:
@@ -88,8 +88,6 @@ def serve(
     ----------
     port
         Port on loopback; 0 chooses a free port.
-    latency
-        Delay every answer: 80ms or 1.5s.
     cache_bytes
         Largest size of the rows in memory.
     access_log
@@ -97,8 +95,6 @@ def serve(
     """
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
         arguments["keys"] = arguments.get("keys", {}) | {key: "premium"}
-    if latency is not None:
-        arguments["faults"] = (*arguments.get("faults", ()), f"latency={latency}")
     live, wire = arguments["live"], arguments["wire"]
     share_heap()
     with contextlib.ExitStack() as stack:
