@@ -33,7 +33,6 @@ COMMANDS = {
     "serve": "Serve the API of the explorer from a dataset.",
     "simulate": "Simulate a chain and write it as a dataset.",
     "dictionary": "Print the columns of a loader, or the loaders with a column.",
-    "completion": "Print the script that completes commands and options in SHELL.",
 }
 """All commands with the first sentence of their help; each is in the module with its name."""
 SPELLINGS = {"analyze": "analyse", "describe": "dictionary", "loaders": "dictionary"}

@@ -34,8 +34,8 @@ TEXTS = {
     "limits": "Limits of each key: second=5,hour=1000,month=30000, or only of a tier: "
     "free:second=1,month=1000 (nokey, free, premium), or service: those of the public service, "
     "which also drops attestation duties after 100 epochs.",
-    "faults": "Simulate a fault: 503@10%, hang@1%, truncate@1% or html@5% of the requests; or delay "
-    "every answer: latency=80ms.",
+    "faults": "Simulate a fault: 503@10%, hang@1%, truncate@1% or html@5% of the requests, or "
+    "latency=80ms for every answer.",
     "origins": "Permit web pages of this origin to read answers; repeat it for each origin.",
     "keys": "A key to accept and its tier, free or premium; repeat it for each key.",
     "require_key": "Refuse requests without a key.",
