@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
@@ -29,26 +30,12 @@ class StoppedBySignal(SystemExit):
     """Raised for a signal; the exit code is 128 plus the number of the signal."""
 
 
-class _LastSignal:
-    """The last signal and its time, to recognize a signal that is delivered twice."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.time = -REPEAT_SECONDS
-
-    def record(self, number: int) -> None:
-        self.number, self.time = number, time.monotonic()
-
-    def is_repeated_by(self, number: int) -> bool:
-        return number == self.number and time.monotonic() - self.time < REPEAT_SECONDS
-
-
 _hints: list[str] = []
 _reported = threading.Event()
-_installed = threading.Event()
 _tolerated: dict[int, str] = {}
 """The signals whose first arrival does not end the process, each with the message to print."""
-_last = _LastSignal()
+_received: dict[int, float] = {}
+"""The signals that the main thread has received, each with its time."""
 
 
 def install_handlers() -> None:
@@ -60,7 +47,6 @@ def install_handlers() -> None:
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     _raise_on_signals()
-    _installed.set()
     threading.Thread(target=_exit_after_signal, args=(reader, writer), daemon=True).start()
 
 
@@ -79,11 +65,11 @@ def handle_first(
 
     def receive(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        _last.record(number)
+        _received[number] = time.monotonic()
         _raise_on_signals()
         handle(number, frame)
 
-    if not _installed.is_set():
+    if signal.getsignal(signal.SIGINT) is not _stop:  # no handlers are installed
         yield received
         return
     for number in numbers:
@@ -114,9 +100,17 @@ def _raise_on_signals() -> None:
 
 
 def _stop(number: int, _frame: object) -> None:
-    if not _last.is_repeated_by(number):
-        _last.record(number)
+    if not _is_repeated(number, _received):
         raise StoppedBySignal(128 + number)
+
+
+def _is_repeated(number: int, times: dict[int, float]) -> bool:
+    """Return whether the same signal has one of *times* shortly before; otherwise record it."""
+    now = time.monotonic()
+    if now - times.get(number, -math.inf) < REPEAT_SECONDS:
+        return True
+    times[number] = now
+    return False
 
 
 def _exit_after_signal(reader: socket.socket, _writer: socket.socket) -> None:
@@ -126,11 +120,9 @@ def _exit_after_signal(reader: socket.socket, _writer: socket.socket) -> None:
         _tolerated.clear()
         if message:
             print_message(message)
-        first = _LastSignal()
-        first.record(number)
-        number = reader.recv(1)[0]
-        while first.is_repeated_by(number):
-            number = reader.recv(1)[0]
+        times = {number: time.monotonic()}
+        while _is_repeated(number := reader.recv(1)[0], times):
+            pass
     time.sleep(CLEANUP_SECONDS)
     report_stop()
     os._exit(128 + number)
