@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from beaconframes.cli import chart_input
 from beaconframes.cli.analyses import RANGE, SUBJECTS
 from beaconframes.cli.loader_options import list_arguments, require_loader
 from beaconframes.errors import UsageError
-from beaconframes.time_range import is_relative, resolve_bound
+from beaconframes.time_range import is_relative
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,24 +45,15 @@ def count_from_one_head(
 
     With an income history, all count from the latest finalized epoch, as its loader does.
     """
-    loaders = [analysis.loaders[frame] for frame in absent]
-    if "day" in chart_input.schema_of(analysis.loaders[analysis.first]):
+    bounds = {key: given[key] for key in RANGE if given.get(key) not in (None, "finalized")}
+    relative = [key for key, bound in bounds.items() if is_relative(bound)]
+    if not relative or "day" in chart_input.schema_of(analysis.loaders[analysis.first]):
         return {}
-    head, is_final = explorer.chain_head, "income-history" in loaders
-
-    @cache
-    def latest() -> int:
-        return head.latest("epoch", finalized=is_final)
-
-    def count(key: Any, value: Any) -> int:
-        epoch = resolve_bound(key, value, "epoch", explorer.chain, latest, head.read_present)
-        return min(epoch, latest()) if key == "until" else epoch
-
-    return {
-        key: count(key, given[key])
-        for key in RANGE
-        if given.get(key) not in (None, "finalized") and is_relative(given[key])
-    }
+    is_final = "income-history" in [analysis.loaders[frame] for frame in absent]
+    since, until = given.get("since"), given.get("until")
+    span = explorer.chain_head.span(since, until, "epoch", length=1, finalized=is_final)
+    epochs = {"since": span.first, "until": span.last}
+    return {key: epochs[key] for key in relative}
 
 
 def build_call(
