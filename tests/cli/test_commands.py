@@ -19,7 +19,6 @@ from PIL import Image
 
 from beaconframes import cli
 from beaconframes.calendar import HOODI
-from beaconframes.cli.serve import describe_head
 from beaconframes.dataset import Dataset
 from beaconframes.server import Server
 from beaconframes.server.service import Service
@@ -234,8 +233,11 @@ def test_the_banner_of_serve(run, hoodi, monkeypatch):
     assert "--wire public" in result.stdout
     assert f"Live from epoch {epoch} (2026-09-30 " in result.stdout
     assert "a slot every 12 s, 100 times as fast, until 2026-10-01 00:00 UTC" in result.stdout
-    frozen = describe_head(Service(hoodi), live=False, speed=1)
-    assert f"The latest epoch stays epoch {epoch + 20} (2026-10-01 00:00 UTC); use --live" in frozen
+    assert "use --live for a head" in run("serve", str(hoodi.path), "--port", "0").stdout
+    frozen = Service(hoodi).describe_head()
+    assert (
+        f"The latest epoch stays epoch {epoch + 20} (2026-10-01 00:00 UTC); use live=True" in frozen
+    )
 
 
 @pytest.mark.more

@@ -6,7 +6,6 @@ import httpx
 import pytest
 
 import beaconframes as bf
-from beaconframes.cli.serve import describe_head
 from beaconframes.dataset import Dataset, Grid
 from beaconframes.server import Server, service
 
@@ -66,7 +65,7 @@ def test_new_epochs_are_served(server, dataset):
     assert list(range(12)) == after.filter(validator_index=1)["epoch"].sort().to_list()
     assert (version, version + 1) == (unchanged, server.service.views.version)
     assert 11 == server.service.head.epoch
-    banner = describe_head(server.service, live=False, speed=1)
+    banner = server.service.describe_head()
     assert banner.startswith("The latest epoch is epoch 11 (")
     assert banner.endswith("it moves as epochs are added to the dataset")
 

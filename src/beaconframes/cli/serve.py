@@ -12,6 +12,7 @@ import click
 from beaconframes.answers.dataset_source import open_dataset
 from beaconframes.answers.memory_cache import CACHE_BYTES
 from beaconframes.cli.from_signature import Kind, command, list_arguments
+from beaconframes.cli.messages import replace_arguments
 from beaconframes.cli.rendering import format_json
 from beaconframes.cli.runner import current_state
 from beaconframes.memory import share_heap
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from beaconframes.server.access import Tier
-    from beaconframes.server.service import Service
 
 ACCESS_LOG = "beaconframes.server.access"
 WIRES = {
@@ -114,23 +114,9 @@ def serve(
             click.echo(f"Load from it with --url {server.url}, or with bf.connect({server.url!r})")
             click.echo(f"Base URLs for other clients: V1 {facts['v1']}, V2 {facts['v2']}")
             click.echo(WIRES[wire])
-            click.echo(describe_head(server.service, live=live, speed=arguments["speed"]))
+            head = server.service.describe_head()
+            click.echo(replace_arguments(head, current_state().options))
         server.wait()
-
-
-def describe_head(service: Service, *, live: bool, speed: float) -> str:
-    """Return the head of the chain and how it moves, for the banner."""
-    head, chain = service.head, service.chain
-    moment = f"epoch {head.epoch} ({chain.time_of('slot', head.slot):%Y-%m-%d %H:%M} UTC)"
-    if service.views.may_change:
-        return f"The latest epoch is {moment}; it moves as epochs are added to the dataset"
-    if not live:
-        return f"The latest epoch stays {moment}; use --live for a head that follows the clock"
-    clock = service.clock
-    assert clock is not None
-    end = f"{chain.time_of('slot', clock.end.slot):%Y-%m-%d %H:%M} UTC"
-    times = "" if speed == 1 else f", {speed:g} times as fast"
-    return f"Live from {moment}: a slot every {chain.seconds_per_slot} s{times}, until {end}"
 
 
 @contextlib.contextmanager

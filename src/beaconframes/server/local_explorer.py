@@ -95,14 +95,14 @@ class Local(Explorer):
         dataset = self.service.dataset
         lines = [("status", "running" if self.server.is_running else "closed")]
         try:
-            origin, head = describe_origin(dataset.meta), self.service.head
+            origin, head = describe_origin(dataset.meta), self.service.describe_head()
         except DatasetError:
             return [*lines, ("dataset", f"{dataset.path} cannot be read")]
         return [
             *lines,
             ("dataset", str(dataset.path)),
             *(line for line in origin if "epoch" not in line[0]),
-            ("head", f"epoch {head.epoch:,}, slot {head.slot:,}"),
+            ("head", head),
             *(line for line in super()._describe() if line[0] in {"frames", "store"}),
             ("requests answered", f"{self.requests:,}"),
         ]

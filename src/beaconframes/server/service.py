@@ -111,6 +111,20 @@ class Service:
         """Return the present head."""
         return self.views.current().head
 
+    def describe_head(self) -> str:
+        """Return the present head, and how it moves."""
+        head, chain, clock = self.head, self.chain, self.clock
+        moment = f"epoch {head.epoch} ({chain.time_of('slot', head.slot):%Y-%m-%d %H:%M} UTC)"
+        if clock is not None:
+            end = f"{chain.time_of('slot', clock.end.slot):%Y-%m-%d %H:%M} UTC"
+            times = "" if clock.speed == 1 else f", {clock.speed:g} times as fast"
+            return (
+                f"Live from {moment}: a slot every {chain.seconds_per_slot} s{times}, until {end}"
+            )
+        if self.views.may_change:
+            return f"The latest epoch is {moment}; it moves as epochs are added to the dataset"
+        return f"The latest epoch stays {moment}; use live=True for a head that follows the clock"
+
     def answer(
         self, endpoint: Endpoint, fields: dict[str, str], tier: Tier | None = None
     ) -> Response:

@@ -44,7 +44,7 @@ class HeadClock:
                 f"speed={speed!r} is not valid", hint=f"Use a number above 0, up to {MAX_SPEED:,}"
             )
         self.finality_distance = self.end.epoch - self.end.finalized_epoch
-        self._speed, self._started = speed, time.time()
+        self.speed, self._started = speed, time.time()
         self._lock = threading.Lock()
         self._slot, self._has_ended = 0, False
         self._start_seconds = self._find_start(dataset, start)
@@ -78,11 +78,11 @@ class HeadClock:
 
     def sleep(self, seconds: float) -> None:
         """Wait for *seconds* of the live chain."""
-        time.sleep(seconds / self._speed)
+        time.sleep(seconds / self.speed)
 
     def _seconds(self) -> float:
         """Return the seconds since genesis on the live chain."""
-        return self._start_seconds + (time.time() - self._started) * self._speed
+        return self._start_seconds + (time.time() - self._started) * self.speed
 
     def head(self) -> Head:
         """Return the head of this moment; it never goes back."""
