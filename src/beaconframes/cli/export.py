@@ -41,11 +41,7 @@ TEXTS = {
     "format": "parquet, csv, jsonl, arrow, or for one file xlsx.",
     "by": "Partition of a dataset; the default is day if the rows have a time.",
     "table": "Export only this table.",
-    "name": "Name of the dataset.",
-    "title": "Title of the dataset.",
     "creators": "Creator of the dataset; repeat it for each creator.",
-    "license": "SPDX license, such as CC-BY-4.0.",
-    "url": "Address where the dataset is published.",
 }
 """The help of arguments that `bf.export` describes together, or with values of Python."""
 FOLLOW = click.Option(

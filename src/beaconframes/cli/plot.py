@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from beaconframes.cli import wall
 from beaconframes.cli.chart_input import RowsInput, read_file
 from beaconframes.cli.common_options import FILE, BuiltGroup
 from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import Argument, Kind, command, list_arguments, list_frames
 from beaconframes.cli.output import OutputFile
-from beaconframes.cli.wall import REGION_HELP, select_region
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ TEXTS = {
     "caption": 'Line below the chart, instead of its validators and range; "" for none.',
     "background": "Colour of unpainted pixels, such as #ffffff.",
     "figsize": "Size in inches, such as 3.6 3.6.",
-    "region": REGION_HELP,
+    "region": wall.TEXTS["region"],
 }
 """The help of options that are no arguments of the charts of the list."""
 NOT_OPTIONS = ("groups", "since", "until", "chain", "escape")
@@ -149,7 +149,7 @@ def build_command(chart: str) -> click.Command:
         options=listed,
     )
     def draw_chart(options: dict[str, Any], *, picture: Picture, **values: Any) -> None:
-        with source.open(values, **select_region(options)) as (rows, _):
+        with source.open(values, **wall.select_region(options)) as (rows, _):
             picture.draw(chart, rows, options)
 
     return draw_chart

@@ -9,6 +9,7 @@ import click
 from beaconframes import wall as functions
 from beaconframes.cli.chart_input import RowsInput
 from beaconframes.cli.common_options import FILE, BuiltGroup
+from beaconframes.cli.docstrings import describe_arguments
 from beaconframes.cli.from_signature import command, list_arguments
 from beaconframes.cli.output import Output, OutputFile, check_target
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 LOADER = "graffiti-wall"
-REGION_HELP = 'Region of the wall, or "all" of it. The default is the painted area.'
-"""The help of the region of an image, shared with the chart."""
 PICTURES = {
     "save": "Write the wall as a PNG image.",
     "timelapse": "Write an animation of the wall: .gif, .png, .mp4 or .webm.",
@@ -33,18 +32,12 @@ COMPARISONS = {
 """Functions that compare the wall with a picture."""
 NOT_OPTIONS = ("path", "target", "chain", "simulated")
 TEXTS = {
-    "region": REGION_HELP,
-    "scale": "Width and height of each pixel of the wall, in pixels of the image. The default "
-    "fills a screen: up to 1,000 pixels.",
-    "background": "Colour of unpainted pixels, such as #ffffff; the default is transparent.",
+    **describe_arguments(functions.save),
+    **describe_arguments(functions.plan),
     "every": "Time of a frame or row, such as 12h, 1d, 1w or 1mo; of a frame also slots, such as "
     "7200.",
-    "at": "Upper left corner of the picture.",
-    "width": "Resize the picture to this width.",
-    "form": "Form of the graffiti; the short one leaves room for other text.",
-    "order": "Order of the pixels.",
 }
-"""The help of arguments that the functions describe in their text, or together."""
+"""The help of the options; other functions refer to these two."""
 GRAFFITI = click.Option(
     ["--graffiti"],
     type=FILE,

@@ -94,9 +94,16 @@ def export(
     table
         The name of the table. Default: that of the loader with the same columns. For a dataset: the
         only table to export.
-    name, title, creators, license, url
-        Metadata: the dataset's name, its title, its authors, its license, and the address where it
-        is published. The license is an SPDX expression, such as ``"CC-BY-4.0"``.
+    name
+        Name of the dataset.
+    title
+        Title of the dataset.
+    creators
+        Creators of the dataset: one, or several.
+    license
+        SPDX license, such as ``CC-BY-4.0``.
+    url
+        Address where the dataset is published.
     raw
         Whether CSV and Excel files keep text that a spreadsheet would run as a formula. By default,
         such text gets an apostrophe in front, in text columns and in column names.

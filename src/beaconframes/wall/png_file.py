@@ -48,12 +48,25 @@ def save(
 ) -> Path:
     """Write the graffiti wall to a PNG file, atomically, and return its path.
 
-    *wall* is an image, or a frame. A frame is rendered with *region*, *scale* and *background*, as
-    by ``render``: by default, only the painted area. The default *scale* fills a screen: the longer
-    side has at most 1,000 pixels, or one for each pixel of the wall. With up to 255 colours the
-    file has a palette, which makes it small. Its text entries are the region, the scale, the
-    first and the last slot of the frame and, where given, the *chain* and whether the data are
-    *simulated*.
+    With up to 255 colours the file has a palette, which makes it small. Its text entries are the
+    region, the scale, the first and the last slot of the frame and, where given, the *chain* and
+    whether the data are *simulated*.
+
+    Parameters
+    ----------
+    wall
+        An image; or a frame, which ``render`` draws in this region, scale and background.
+    path
+        A name that ends in .png.
+    region
+        Region of the wall, or ``"all"`` of it. The default is the painted area.
+    scale
+        Width and height of each pixel of the wall, in pixels of the image. The default fills a
+        screen: up to 1,000 pixels.
+    background
+        Colour of unpainted pixels, such as ``#ffffff``; the default is transparent.
+    chain, simulated
+        Metadata of the file.
     """
     target = Path(path)
     check_ending(target, (".png",))

@@ -36,22 +36,35 @@ def plan(
 ) -> IntoFrameT:
     """Plan a picture on the wall. One row per pixel of the picture, in the order to paint them.
 
-    *frame* is the present wall: ``bf.load_graffiti_wall(since=0)``. *target* is an image, or the
-    path of one, with its upper left corner *at* ``(x, y)``. It is resized to *width* pixels, if
-    given. The wall takes every colour of 24 bits, but no transparency: pixels with an opacity below
-    one half are left out, others are painted as if opaque.
+    The wall takes every colour of 24 bits, but no transparency: pixels with an opacity below one
+    half are left out, others are painted as if opaque.
 
     Pictures of the wall, made by ``render`` and ``save``, contain their position and scale: they
-    need neither *at* nor *width*. The default of *at* for others is ``(0, 0)``. *target* may also
-    be a frame, such as the wall until an earlier day: its unpainted pixels are left out.
+    need neither *at* nor *width*. The default of *at* for others is ``(0, 0)``.
 
     ``painted`` is the present colour of a pixel, null for unpainted, and ``color`` that of the
     picture. ``is_right`` is whether they are equal. ``graffiti`` is the text for a block:
     ``graffitiwall:x:y:#rrggbb``, or with ``form="short"`` ``gw:xxxyyyrrggbb``, which leaves more of
     the 32 bytes for other text. Pixels that are right come last.
 
-    *order* is ``"center"`` (from the middle outwards), ``"rows"``, or ``"random"``, in which the
-    whole picture appears early. It is the same every time, also when a part is painted.
+    The *order* is ``"center"`` (from the middle outwards), ``"rows"``, or ``"random"``, in which
+    the whole picture appears early. It is the same every time, also when a part is painted.
+
+    Parameters
+    ----------
+    frame
+        The present wall: ``bf.load_graffiti_wall(since=0)``.
+    target
+        An image, or the path of one; or a frame, such as the wall until an earlier day, whose
+        unpainted pixels are left out.
+    at
+        Upper left corner of the picture.
+    width
+        Resize the picture to this width.
+    form
+        Form of the graffiti; the short one leaves room for other text.
+    order
+        Order of the pixels.
     """
     check_choice("order", order, get_args(Order))
     pixels = _compare(frame, open_target(target, at, width), form)
