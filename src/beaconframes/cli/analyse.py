@@ -55,7 +55,7 @@ def build_command(name: str) -> click.Command:
         name=name,
         text=describe_analysis(analysis),
         given=list_loading_options(analysis),
-        arguments=analysis.own_options,
+        arguments=analysis.options,
         step=list_step_options(name),
     )
     def run(
@@ -140,7 +140,7 @@ def list_loading_options(analysis: Analysis) -> dict[str, Argument]:
 
 def describe_analysis(analysis: Analysis) -> str:
     """Return the help text: the beginning of the docstring, and the frames."""
-    text = describe(get_function(analysis.name), analysis.options)
+    text = describe(get_function(analysis.name), [*analysis.options, *RANGE])
     rows = [f"{frame} (load {loader})" for frame, loader in analysis.loaders.items()]
     rows += [f"{frame} (a file)" for frame in analysis.files]
     return f"{text}\n\nFrames: {', '.join(rows)}."
@@ -204,7 +204,7 @@ def print_left_out(analysis: Analysis, frames: Mapping[str, Any]) -> None:
 
 def parse_range(analysis: Analysis, given: Mapping[str, Any]) -> dict[str, int]:
     """Return --since and --until of an analysis whose first frame is a file."""
-    others = [key for key in RANGE if key not in analysis.options]
+    others = [key for key in RANGE if key not in analysis.parameters]
     refuse_options(others, "--input", hint=f"All rows of {analysis.first} come from the file")
     epochs = {key: given[key] for key in RANGE if key in given}
     for key, value in epochs.items():

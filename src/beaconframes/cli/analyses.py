@@ -79,13 +79,9 @@ class Analysis:
 
     @cached_property
     def options(self) -> dict[str, Argument]:
-        """Return its arguments that are neither frames nor the chain."""
-        return from_signature.list_arguments(self.main, ("chain", "validators"), texts=HELP)
-
-    @property
-    def own_options(self) -> dict[str, Argument]:
-        """Return those that are not the range of the rows."""
-        return {name: option for name, option in self.options.items() if name not in RANGE}
+        """Return its arguments that are neither frames, nor the chain, nor what loaders have."""
+        excluded = ("chain", "validators", *RANGE)
+        return from_signature.list_arguments(self.main, excluded, texts=HELP)
 
 
 def get_function(name: str) -> Callable[..., Any]:
