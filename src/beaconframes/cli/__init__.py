@@ -56,7 +56,6 @@ class CommandGroup(SuggestingGroup):
         name = prog_name or "beaconframes"
         self._main_shell_completion({}, name, complete_var)
         state = RunState(debug="--debug" in words, as_json="--json" in words)
-        extra = {key: value for key, value in extra.items() if key != "standalone_mode"}
         if os.environ.get("NO_COLOR"):
             extra["color"] = False
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from beaconframes.errors import ConfigError, UsageError
+from beaconframes.secret import Secret
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,11 +43,7 @@ def read_key_file(file: Path) -> str:
                 hint=f"Run: chmod 600 {file.name}, and replace the key, which may be known",
             )
         with file.open("rb") as opened:
-            text = opened.read(MAX_KEY_BYTES).decode("ascii").strip()
+            text = opened.read(MAX_KEY_BYTES).decode("ascii", "replace").strip()
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file} does not contain a key: it is not ASCII text") from None
-    if not text:
-        raise ConfigError(f"{file} is empty", hint="Write the key into it, and nothing else")
-    return text
+    return Secret(text, source=f"the content of {file}").reveal()

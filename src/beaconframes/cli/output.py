@@ -58,8 +58,6 @@ class Output:
 
     def __post_init__(self) -> None:
         """Validate the options before any request."""
-        if self.out == Path("-"):
-            raise UsageError("--out - is not a file", hint="Use --format csv without --out")
         if self.out is not None:
             _check_format(self.out, self.format)
             check_target(self.out, overwrite=self.overwrite)

@@ -46,8 +46,14 @@ def format_json(value: Any) -> str:
     return json.dumps(value, default=encode_value).replace("\x7f", "\\u007f")
 
 
-def print_json(facts: Mapping[str, Any], rows: pl.DataFrame | None = None) -> None:
-    """Print one JSON object; *rows* become its list ``"data"``, one line per row."""
+def print_result(
+    facts: Mapping[str, Any], lines: Iterable[str], rows: pl.DataFrame | None = None
+) -> None:
+    """Print *lines*; or with ``--json`` one object of the *facts*, and *rows* as its ``"data"``."""
+    if not current_state().as_json:
+        for line in lines:
+            click.echo(line)
+        return
     head = ",\n".join(f"{format_json(name)}: {format_json(value)}" for name, value in facts.items())
     if rows is None:
         click.echo(f"{{{head}}}")
@@ -56,17 +62,6 @@ def print_json(facts: Mapping[str, Any], rows: pl.DataFrame | None = None) -> No
     for number, row in enumerate(rows.iter_rows(named=True)):
         click.echo(f"{',' if number else ''}\n{format_json(row)}", nl=False)
     click.echo("]}")
-
-
-def print_result(
-    facts: Mapping[str, Any], lines: Iterable[str], rows: pl.DataFrame | None = None
-) -> None:
-    """Print *lines*; or with ``--json`` the *facts*, and *rows* as their list ``"data"``."""
-    if current_state().as_json:
-        print_json(facts, rows)
-        return
-    for line in lines:
-        click.echo(line)
 
 
 def print_object(facts: Mapping[str, Any], value: object) -> None:

@@ -12,7 +12,7 @@ from beaconframes.cli import output
 from beaconframes.cli.argument_texts import is_file, parse_list
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.from_signature import command, list_arguments
-from beaconframes.cli.rendering import list_lines, print_json, print_result
+from beaconframes.cli.rendering import list_lines, print_result
 from beaconframes.cli.runner import current_state
 from beaconframes.errors import QuotaSpent, UsageError
 from beaconframes.reports import report as make_report
@@ -132,12 +132,10 @@ def write_report(made: Report, out: Path | None, requests: int, *, overwrite: bo
         output.report_file(out, facts)
     elif current_state().as_json:
         facts = output.completeness_facts(current_state())
-        print_json({**facts, **json.loads(made.to_json())})
+        print_result({**facts, **json.loads(made.to_json())}, [])
     else:
-        for line in made.summarize():
-            click.echo(line)
+        lines = [*made.summarize()]
         problems = made.frames.get("problems")
         if problems is not None and (shown := select_problems(problems)).height:
-            click.echo("")
-            for line in list_lines(shown.select(PROBLEM_COLUMNS), MOST_PROBLEMS):
-                click.echo(line)
+            lines += ["", *list_lines(shown.select(PROBLEM_COLUMNS), MOST_PROBLEMS)]
+        print_result({}, lines)
