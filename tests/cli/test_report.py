@@ -259,7 +259,7 @@ def test_times_are_read_as_by_loaders(run, monkeypatch, text, expected):
     ("arguments", "message"),
     [
         (("--tz", "Berlin"), "--tz 'Berlin' is not a time zone"),
-        (("--out", "report.pdf"), "--out report.pdf has no ending of a report"),
+        (("--out", "report.pdf"), "'report.pdf' cannot be written: its ending has no format. Use"),
         (("--every", "1d"), "--every needs --out with a folder"),
         (("--every", "2d", "--out", "reports"), "'--every': '2d' is not one of '1d', '1w', '1mo'"),
         (("--year", "2026", "--since", "3d"), "is a range already"),

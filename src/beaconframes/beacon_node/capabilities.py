@@ -140,6 +140,15 @@ class Capabilities:
         needs = TABLES_BY_NAME[table].needs if table in TABLES_BY_NAME else NEEDS[table]
         return self._assess_table(table, needs)
 
+    @property
+    def absent(self) -> dict[str, list[str]]:
+        """Return the tables that the node cannot answer, by the reason."""
+        found: dict[str, list[str]] = {}
+        for each in self.tables:
+            if each.oldest_epoch is None:
+                found.setdefault(each.reason, []).append(each.table)
+        return found
+
     def lines(self) -> list[tuple[str, str]]:
         """Return the facts, each with its label."""
         lines = [
@@ -167,12 +176,9 @@ class Capabilities:
                 f'without {left_out}, unless tables="all": more than {MANY_VALIDATORS:,} validators'
             )
             lines.append(("an index", many))
-        missing: dict[str, list[str]] = {}
-        for each in tables:
-            if each.oldest_epoch is None:
-                missing.setdefault(each.reason, []).append(each.table)
         lines += [
-            ("not available", f"{', '.join(names)}: {reason}") for reason, names in missing.items()
+            ("not available", f"{', '.join(names)}: {reason}")
+            for reason, names in self.absent.items()
         ]
         return lines
 

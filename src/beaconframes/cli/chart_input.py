@@ -79,13 +79,8 @@ class RowsInput:
             absent = [column for column in schema_of(self.name) if column not in rows.columns]
             if not any(column in error.message for column in absent):
                 raise
-            from beaconframes.column_errors import format_command, recognize_frame
-
-            problem, hint = f"{file} has no column {absent[0]}", UNCHANGED_HINT
-            if others := recognize_frame(rows.columns):
-                problem += f"; it looks like a file of {' or '.join(map(format_command, others))}"
-                hint = f"Give a file of load {self.name}"
-            raise UsageError(problem, hint=hint) from error
+            hint = f"{UNCHANGED_HINT}, with load {self.name}"
+            raise UsageError(f"{file} has no column {absent[0]}", hint=hint) from error
 
     def load(
         self, arguments: dict[str, Any], values: dict[str, Any]
@@ -119,16 +114,12 @@ def read_file(file: Path, name: str | None) -> pl.DataFrame:
     """
     import polars as pl
 
-    from beaconframes.exports.formats import FORMATS, CellOptions, find_format
+    from beaconframes.exports.formats import CellOptions, require_format
     from beaconframes.exports.formats.parquet import states_simulation
     from beaconframes.frames import first_line
 
-    form = find_format(file.name)
-    if form is None or form.read is None:
-        raise UsageError(
-            f"{file.name} does not end with the suffix of a format",
-            hint=f"Suffixes: {', '.join(f.extensions[0] for f in FORMATS.values() if f.read)}",
-        )
+    form = require_format(file.name, is_read=True)
+    assert form.read is not None
     if not file.is_file():
         hint = f"Write it with load {name} --out" if name else None
         raise DatasetError(f"the file {file} does not exist", hint=hint)

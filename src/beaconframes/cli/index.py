@@ -29,7 +29,7 @@ from beaconframes.intervals import format_numbers
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from beaconframes.beacon_node.index.indexing import IndexProgress
@@ -122,25 +122,18 @@ def write_index(
         )
         report = read_report(out)
         facts = {"added_epochs": len(stored), "requests": connection.request_count}
-        print_report(report, facts, find_absent(connection))
+        print_report(report, facts, connection.capabilities.absent)
     if stop.is_set():
         raise signals.StoppedBySignal(exit_codes.INTERRUPTED)
     return report
 
 
-def find_absent(connection: NodeConnection) -> dict[str, str]:
-    """Return the tables that the node cannot answer, each with the reason."""
-    tables = connection.capabilities.tables
-    options = current_state().options
-    return {
-        each.table: replace_arguments(each.reason, options)
-        for each in tables
-        if each.oldest_epoch is None
-    }
-
-
-def print_report(report: IndexReport, facts: dict[str, int], absent: dict[str, str]) -> None:
+def print_report(
+    report: IndexReport, facts: dict[str, int], absent: Mapping[str, list[str]]
+) -> None:
     """Print what the index has, what it has not and why, and what is unexplained."""
+    options = current_state().options
+    absent = {replace_arguments(reason, options): names for reason, names in absent.items()}
     counts = {name: report.count(name) for name in ("explained", "unexplained", "unverified")}
     remarked = report.coverage.drop_nulls("remark").select("epoch", "remark")
     lines = list(summarize(report, counts, facts, absent))
@@ -159,7 +152,7 @@ def print_report(report: IndexReport, facts: dict[str, int], absent: dict[str, s
             "left_out": list(report.left_out),
             "remarks": dict(remarked.iter_rows()),
             **facts,
-            "absent": absent,
+            "absent": {name: reason for reason, names in absent.items() for name in names},
         },
         lines,
         report.changes,
@@ -174,16 +167,17 @@ def print_report(report: IndexReport, facts: dict[str, int], absent: dict[str, s
 
 
 def summarize(
-    report: IndexReport, counts: dict[str, int], facts: dict[str, int], absent: dict[str, str]
+    report: IndexReport,
+    counts: dict[str, int],
+    facts: dict[str, int],
+    absent: Mapping[str, list[str]],
 ) -> Iterator[str]:
     """Yield the lines of the summary of an index."""
     epochs = sum(counts.values())
     if facts:
         yield (f"{facts['added_epochs']:,} epochs added with {facts['requests']:,} requests")
-    reasons = dict.fromkeys(absent.values())
-    for reason in reasons:
-        names = ", ".join(table for table in absent if absent[table] == reason)
-        yield visible(f"Not available: {names}: {reason}")
+    for reason, names in absent.items():
+        yield visible(f"Not available: {', '.join(names)}: {reason}")
     if report.left_out:
         large = ",".join(report.left_out)
         yield (f"Left out because of its size: {large}. --tables {large} adds it")

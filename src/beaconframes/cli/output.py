@@ -152,14 +152,10 @@ def check_target(out: Path, *, overwrite: bool) -> None:
 
 def _check_format(out: Path, form: str | None) -> None:
     """Refuse a file name without the suffix of its format."""
-    from beaconframes.exports.formats import FORMATS, find_format
+    from beaconframes.exports.formats import require_format
     from beaconframes.exports.targets import parse_target
 
-    if find_format(out.name) is None:
-        raise UsageError(
-            f"--out {out} does not end with the suffix of a format",
-            hint=f"Suffixes: {', '.join(form.extensions[0] for form in FORMATS.values())}",
-        )
+    require_format(out.name)
     parse_target(resolve_target(out), form)
 
 

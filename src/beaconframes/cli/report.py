@@ -19,6 +19,7 @@ from beaconframes.reports import report as make_report
 from beaconframes.reports.archive import INDEX, PERIODS, save_every
 from beaconframes.reports.tables import select_problems
 from beaconframes.validator_files import read_validators
+from beaconframes.wall.png_file import check_ending
 
 if TYPE_CHECKING:
     from beaconframes.reports import Report
@@ -106,10 +107,7 @@ def check_output(out: Path | None, every: str | None, *, overwrite: bool) -> Non
         if out is None:
             raise UsageError("--every needs --out with a folder", hint="Such as --out reports/")
     elif out is not None:
-        if out.suffix.lower() not in FORMATS:
-            raise UsageError(
-                f"--out {out} has no ending of a report", hint=f"Use one of {', '.join(FORMATS)}"
-            )
+        check_ending(out, FORMATS)
         output.check_target(out, overwrite=overwrite)
 
 

@@ -77,4 +77,16 @@ def find_format(name: str) -> Format | None:
     return None
 
 
-__all__ = ["FORMATS", "CellOptions", "Format", "find_format", "get_format"]
+def require_format(name: str, *, is_read: bool = False) -> Format:
+    """Return the format of the file *name*; if it *is_read*, one with a reader."""
+    accepted = [each for each in FORMATS.values() if each.read or not is_read]
+    file_format = find_format(name)
+    if file_format is None or file_format not in accepted:
+        raise UsageError(
+            f"{name} does not end with the suffix of a format",
+            hint=f"Suffixes: {', '.join(each.extensions[0] for each in accepted)}",
+        )
+    return file_format
+
+
+__all__ = ["FORMATS", "CellOptions", "Format", "find_format", "get_format", "require_format"]
