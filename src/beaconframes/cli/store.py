@@ -13,7 +13,7 @@ from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message
 from beaconframes.cli.rendering import list_lines, print_result
 from beaconframes.client import Subjects  # noqa: TC001 - for get_type_hints
-from beaconframes.errors import ConfigError, DatasetError, UsageError
+from beaconframes.errors import DatasetError, UsageError
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -30,20 +30,16 @@ UNIT = click.IntRange(min=0)
 
 def open_store(url: str | None, chain: str | None, store: Path | None) -> Store:
     """Open the store of the settings, which must exist."""
-    from beaconframes.client import Store
     from beaconframes.client.explorer import RequestlessExplorer
+    from beaconframes.client.store import store as find_store
     from beaconframes.config import current
 
     # Also of a service on this machine, whose rows are not stored by default.
     chosen = True if store is None and current().store is None else store
     with RequestlessExplorer(url, chain=chain, store=chosen) as explorer:
-        path = explorer.store_path
-    if path is None:
-        raise ConfigError(
-            "the store is turned off", hint="Unset BEACONFRAMES_STORE, or give --store"
-        )
-    opened = Store(path)
+        opened = find_store(explorer)
     if opened.dataset is None:
+        path = opened.path
         raise DatasetError(f"the store {path} does not exist", hint=suggest_store(path))
     return opened
 
