@@ -59,7 +59,11 @@ class Output:
     def __post_init__(self) -> None:
         """Validate the options before any request."""
         if self.out is not None:
-            _check_format(self.out, self.format)
+            from beaconframes.exports.formats import require_format
+            from beaconframes.exports.targets import parse_target
+
+            require_format(self.out.name)
+            parse_target(resolve_target(self.out), self.format)
             check_target(self.out, overwrite=self.overwrite)
         elif self.format is not None and self.format not in TEXT_FORMATS:
             raise UsageError(
@@ -75,7 +79,8 @@ class Output:
             from beaconframes.units import to_eth
 
             # Excel has floating-point numbers; it does not add up exact decimals, which are text.
-            rows = to_eth(rows, exact=not self.is_excel)
+            is_excel = self.out is not None and self.out.suffix.lower() == ".xlsx"
+            rows = to_eth(rows, exact=not is_excel)
         if self.columns is None:
             return rows
         if unknown := [name for name in self.columns if name not in rows.columns]:
@@ -89,14 +94,6 @@ class Output:
             )
             raise UsageError(message, hint=hint)
         return rows.select(list(dict.fromkeys(self.columns)))
-
-    @property
-    def is_excel(self) -> bool:
-        """Return whether the output is an Excel file."""
-        from beaconframes.exports.formats import find_format
-
-        form = None if self.out is None else find_format(self.out.name)
-        return "xlsx" in (self.format, form and form.name)
 
     def write(self, rows: pl.DataFrame, facts: Mapping[str, Any], *, raw: bool = False) -> None:
         """Write rows to the chosen place; *raw* rows are written as with the option."""
@@ -128,10 +125,6 @@ class OutputFile:
         """Validate the options before any request."""
         check_target(self.out, overwrite=self.overwrite)
 
-    def report(self, **facts: Any) -> None:
-        """Print the name and the size of the written file."""
-        report_file(self.out, facts)
-
 
 def check_target(out: Path, *, overwrite: bool) -> None:
     """Refuse a target that is not a file, or that exists without --overwrite."""
@@ -148,15 +141,6 @@ def check_target(out: Path, *, overwrite: bool) -> None:
         )
     if out.exists() and not overwrite:
         raise DatasetError(f"{out} already exists", hint="Add --overwrite to replace it")
-
-
-def _check_format(out: Path, form: str | None) -> None:
-    """Refuse a file name without the suffix of its format."""
-    from beaconframes.exports.formats import require_format
-    from beaconframes.exports.targets import parse_target
-
-    require_format(out.name)
-    parse_target(resolve_target(out), form)
 
 
 def resolve_target(out: Path) -> Path:

@@ -15,7 +15,7 @@ from beaconframes.cli.chart_input import RowsInput, read_file
 from beaconframes.cli.common_options import FILE, BuiltGroup
 from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import Argument, Kind, command, list_arguments, list_frames
-from beaconframes.cli.output import OutputFile
+from beaconframes.cli.output import OutputFile, report_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +124,7 @@ class Picture(OutputFile):
                 figure = drawn.get_figure(root=True)
                 figure.savefig(part, format=suffix[1:], dpi=self.dpi)
                 plt.close(figure)
-        self.report(rows=rows.height)
+        report_file(self.out, {"rows": rows.height})
 
 
 def build_command(chart: str) -> click.Command:

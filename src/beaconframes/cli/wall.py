@@ -11,7 +11,7 @@ from beaconframes.cli.chart_input import RowsInput
 from beaconframes.cli.common_options import FILE, BuiltGroup
 from beaconframes.cli.docstrings import describe_arguments
 from beaconframes.cli.from_signature import command, list_arguments
-from beaconframes.cli.output import Output, OutputFile, check_target
+from beaconframes.cli.output import Output, OutputFile, check_target, report_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ def build_picture(name: str) -> click.Command:
     def write_wall(options: dict[str, Any], *, picture: OutputFile, **values: Any) -> None:
         with source.open(values, **select_region(options)) as (rows, about):
             function(rows, picture.out, **options, **about)
-        picture.report(rows=rows.height)
+        report_file(picture.out, {"rows": rows.height})
 
     return write_wall
 
