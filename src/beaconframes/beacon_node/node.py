@@ -286,12 +286,14 @@ def node(
     ConnectionFailed
         No node answers at the address.
     """
-    addresses = choose_addresses(url, execution)
-    # No traceback of an error below has the credentials.
-    del url, execution
+    try:
+        beacon, beside = choose_addresses(url, execution)
+    finally:
+        # No traceback of an error has the credentials.
+        del url, execution
     return Node(
-        addresses[0],
-        execution=addresses[1],
+        beacon,
+        execution=beside,
         rate=rate,
         store=store,
         frame=frame,
@@ -304,13 +306,14 @@ def node(
 
 def choose_addresses(url: str | None, execution: str | None) -> tuple[Secret, Secret | None]:
     """Return the addresses of the nodes: the given ones, or those of the environment."""
+    # The execution node of the environment belongs to the node of the environment.
+    is_of_other_node = url is not None and execution is None
     settings = current_settings(node=url, execution=execution)
+    del url, execution
     if settings.node is None:
         raise ConfigError(
             "no node is given",
             hint='Pass its address, such as bf.node("http://localhost:5052"), or set '
             "BEACONFRAMES_NODE",
         )
-    # The execution node of the environment belongs to the node of the environment.
-    is_of_other_node = url is not None and execution is None
     return settings.node, None if is_of_other_node else settings.execution

@@ -148,7 +148,7 @@ def open_or_simulate(folder: Path, name: str, **arguments: Any) -> Dataset:
     except OSError as error:
         warning = StoreUnavailable(
             f"the simulated chain cannot be stored: {error.filename}: {error.strerror}",
-            hint="Until it can, each process simulates it",
+            hint="Make its folder writable; until then, each process simulates the chain",
         )
         warnings.warn(warning, stacklevel=find_caller_level())
         temporary = tempfile.TemporaryDirectory(prefix="beaconframes-")
