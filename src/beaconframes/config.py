@@ -155,8 +155,5 @@ def _read_environment(*, without: Iterable[str]) -> dict[str, Any]:
         text = os.environ.get(variable)
         if text is None or not text.strip() or name in without:
             continue
-        value: Any = text
-        with contextlib.suppress(ValueError):
-            value = setting.parse(text)
-        values[name] = convert_value(name, value, variable)
+        values[name] = convert_value(name, setting.read(text), variable)
     return values

@@ -7,6 +7,7 @@ about the configuration derive from it. A setting is a line of `SettingArguments
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -66,6 +67,12 @@ class Setting:
     """Whether no output may contain it."""
     is_of_load: bool = False
     """Whether it may change between two loads of an explorer, which then has its own value."""
+
+    def read(self, text: str) -> Any:
+        """Return the value of a variable or an option; `convert` refuses a text that has none."""
+        with suppress(ValueError):
+            return self.parse(text)
+        return text
 
 
 def _declare(default: Any, summary: str, details: str = "", **attributes: Any) -> Any:

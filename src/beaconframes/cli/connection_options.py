@@ -145,12 +145,8 @@ def open_explorer(values: dict[str, Any], *, sends_requests: bool = True) -> Ite
     given = {}
     for name in SETTINGS.keys() & chosen.keys() - {*OF_EXPLORER, "node", "execution"}:
         value = chosen[name]
-        if isinstance(value, str):
-            # Other text is refused with the other settings.
-            with contextlib.suppress(ValueError):
-                value = SETTINGS[name].parse(value)
         if value is not None:
-            given[name] = value
+            given[name] = SETTINGS[name].read(value) if isinstance(value, str) else value
     with (
         settings(frame="polars", **given),
         _open_chosen(chosen, sends_requests=sends_requests) as explorer,
