@@ -153,7 +153,6 @@ def test_python_in_a_docstring_becomes_a_command_line():
         "Add up rows with --every week. One row per day.\n\nSee load epochs and --split. rows stay."
         == describe(example, ["every", "split"])
     )
-    assert "FILE with --every week." in describe(example, ["every"], file="rows")
 
 
 @pytest.mark.parametrize(

@@ -86,19 +86,13 @@ def describe_arguments(
     return texts
 
 
-def describe(
-    function: Callable[..., Any], options: Collection[str] | None = None, *, file: str = ""
-) -> str:
-    """Return the text before the sections; *file* is the argument that the command calls FILE."""
-    return translate(split_sections(function)[""], function, options, file=file)
+def describe(function: Callable[..., Any], options: Collection[str] | None = None) -> str:
+    """Return the text before the sections."""
+    return translate(split_sections(function)[""], function, options)
 
 
 def translate(
-    text: str,
-    function: Callable[..., Any],
-    options: Collection[str] | None = None,
-    *,
-    file: str = "",
+    text: str, function: Callable[..., Any], options: Collection[str] | None = None
 ) -> str:
     """Return text of the docstring of a *function* with options, commands and values of a shell."""
     names = inspect.signature(function).parameters if options is None else options
@@ -111,8 +105,6 @@ def translate(
     def replace(found: re.Match[str]) -> str:
         if found["argument"] is None:
             return translate_code(found["code"] or found["name"], version)
-        if found["argument"] == file:
-            return "FILE"
         return " ".join(filter(None, (name_option(found["argument"], names), found["value"])))
 
     return _MARKUP.sub(replace, text)

@@ -159,7 +159,8 @@ def describe_chart(chart: str) -> str:
     """Return the help text of a chart: its docstring, about the rows of a file."""
     function = get_function(chart)
     frame = next(iter(inspect.signature(function).parameters))
-    return describe(function, file=frame).replace("is the result of", "has the rows of")
+    text = describe(function).replace(f"--{frame}", "FILE")
+    return text.replace("is the result of", "has the rows of")
 
 
 plot = BuiltGroup(
