@@ -16,6 +16,7 @@ from PIL import Image, ImageSequence
 
 import beaconframes as bf
 from beaconframes import plot as charts
+from beaconframes.charts import FRAMES
 from beaconframes.cli import chart_input, commands, loader_options
 from beaconframes.cli import plot as plots
 from beaconframes.v1.sync_committees import SyncCommittees
@@ -183,7 +184,7 @@ def test_every_chart_of_a_file(run, source, tmp_path, chart):
     run("load", loader, *words, *source, "--out", rows)
     second = []
     for option in FURTHER[chart]:
-        path, further = tmp_path / f"{option}.parquet", plots.list_second_frames()[option]
+        path, further = tmp_path / f"{option}.parquet", FRAMES[option].replace("_", "-")
         ranged = {"epochs": ["--since", "-2"], "proposals": ["--validators", "1,2"]}.get(
             further, []
         )

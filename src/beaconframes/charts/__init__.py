@@ -51,6 +51,7 @@ CHARTS: dict[Callable[..., Chart], str | None] = {
 """Every chart, and the loader of its rows; None for the dataset that `index` writes."""
 
 FRAMES = analysis.FRAMES | {
+    "names": "validators",
     "network": "income_history",
     "produced": "produced_blocks",
     "upcoming": "v2.upcoming_duty_slots",

@@ -47,14 +47,6 @@ def list_charts() -> dict[str, str | None]:
     } | WALL
 
 
-def list_second_frames() -> dict[str, str]:
-    """Return the loader of the rows of each argument that is a second frame."""
-    from beaconframes.charts import FRAMES
-
-    loaders = FRAMES | {"names": "validators"}
-    return {argument: loader.replace("_", "-") for argument, loader in loaders.items()}
-
-
 def get_function(chart: str, library: str = "plot") -> Callable[..., Any]:
     """Return the function that draws *chart* in a library: ``plot`` or ``interactive``."""
     module = import_module(f"beaconframes.{library}")
@@ -72,10 +64,10 @@ def list_options(chart: str) -> dict[str, Argument]:
     if chart == "luck":
         texts["by"] = "Columns that have a group of validators, separated by commas."
     _, *seconds = list_frames(function)
-    loaders = list_second_frames()
     if chart in ("calendar", "effectiveness"):
-        del loaders["validators"]  # Their --validators are those to load.
-    loaders = {name: loaders[name] for name in seconds if name in loaders}
+        seconds.remove("validators")  # Their --validators are those to load.
+    frames = {name: charts.FRAMES[name] for name in seconds if name in charts.FRAMES}
+    loaders = {name: loader.replace("_", "-") for name, loader in frames.items()}
     files = {name: f"File of load {loader}." for name, loader in loaders.items()}
     kinds = {name: build_file_kind(loader) for name, loader in loaders.items()}
     own = list_arguments(function, NOT_OPTIONS, texts=texts | files, kinds=kinds)
