@@ -70,5 +70,9 @@ ARGUMENTS = {
     "late": "Inclusion distance from which an attestation is late, in slots.",
     "top": "Number of validators.",
     "level": "Share of all cases that the range of chance contains.",
+    "title": "Title above the chart; auto: what a chart of income found.",
+    "caption": 'Line below the chart, instead of its validators and range; "" for none.',
+    "figsize": "Size in inches, such as 3.6 3.6.",
+    "background": "Colour of unpainted pixels, such as #ffffff.",
 }
 """The other arguments of charts, as the command line describes them."""

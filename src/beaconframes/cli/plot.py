@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
 WALL = {"wall": "graffiti-wall"}
 """The wall has no axes of amounts, so it is not in the list of charts; and its loader."""
-TEXTS = {
-    "title": "Title above the chart; auto: what a chart of income found.",
-    "caption": 'Line below the chart, instead of its validators and range; "" for none.',
-    "background": "Colour of unpainted pixels, such as #ffffff.",
-    "figsize": "Size in inches, such as 3.6 3.6.",
-    "region": wall.TEXTS["region"],
-}
-"""The help of options that are no arguments of the charts of the list."""
 NOT_OPTIONS = ("groups", "since", "until", "chain", "escape")
 IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 PAGE_SUFFIX = ".html"
@@ -60,7 +52,7 @@ def list_options(chart: str) -> dict[str, Argument]:
     from beaconframes.plot.canvas import draw_chart as draw
 
     function = getattr(charts, chart.replace("-", "_"), get_function(chart))
-    texts = TEXTS | charts.ARGUMENTS
+    texts = charts.ARGUMENTS | {"region": wall.TEXTS["region"]}
     if chart == "luck":
         texts["by"] = "Columns that have a group of validators, separated by commas."
     _, *seconds = list_frames(function)
