@@ -75,12 +75,6 @@ class BuiltGroup(SuggestingGroup):
         return add_common_options(self.build(name)) if name in self.names() else None
 
 
-def build_json_option() -> click.Option:
-    """Return the option for output as JSON, which the state of the command keeps."""
-    help_text = "Print JSON instead of text."
-    return click.Option(["--json"], is_flag=True, expose_value=False, help=help_text)
-
-
 def add_common_options(command: click.Command) -> click.Command:
     """Add the option of all commands to *command* and to its subcommands."""
     if any(parameter.name == "debug" for parameter in command.params):

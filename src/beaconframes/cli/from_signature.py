@@ -37,7 +37,7 @@ from beaconframes.cli.argument_texts import (
     parse_validators,
     parse_words,
 )
-from beaconframes.cli.common_options import FILE, build_json_option
+from beaconframes.cli.common_options import FILE
 from beaconframes.cli.docstrings import describe, describe_arguments
 from beaconframes.time_range import Moment
 
@@ -80,6 +80,7 @@ TYPE_NAMES: Mapping[str, Any] = {
 """Names in annotations that modules import for type checkers only."""
 METAVARS = {"at": "X Y", "figsize": "WIDTH HEIGHT", "year": "YEAR"}
 """How the help shows the values of arguments whose type does not say what they are."""
+JSON = "Print JSON instead of text."
 SHARED_TEXTS = {
     "overwrite": "Replace an existing file.",
     "raw": "Do not escape text that a spreadsheet runs as a formula.",
@@ -320,14 +321,11 @@ def command(
                 values[n] = classes.get(n, dict)(**pop_arguments(arguments, values))
             return function(**pop_arguments(own, values), **values)
 
+        # The state of the command keeps its value.
+        as_json = click.Option(["--json"], is_flag=True, expose_value=False, help=JSON)
         return click.Command(
             name or function.__name__,
-            params=[
-                *words,
-                *(option.build() for option in options.values()),
-                build_json_option(),
-                *more,
-            ],
+            params=[*words, *(option.build() for option in options.values()), as_json, *more],
             help=text or describe(function, own | options),
             callback=call,
         )
