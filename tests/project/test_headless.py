@@ -15,8 +15,8 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes.errors import UsageError
+from beaconframes.exports.formats import parquet
 from beaconframes.exports.formats.cells import CellOptions
-from beaconframes.exports.formats.parquet import ParquetWriter
 
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = {"pandas", "pyarrow", "matplotlib", "plotly"}
@@ -98,10 +98,7 @@ def test_what_needs_a_package_names_it(without_them, monkeypatch, tmp_path, pack
 
 def test_a_parquet_file_in_parts_needs_no_pyarrow(without_them, tmp_path):
     parts = [pl.DataFrame({"x": [n, n + 1]}) for n in (0, 2, 4)]
-    writer = ParquetWriter(tmp_path / "rows.parquet", CellOptions(is_simulated=True))
-    for part in parts:
-        writer.add(part)
-    writer.close()
+    parquet.write(tmp_path / "rows.parquet", parts, CellOptions(is_simulated=True))
 
     assert_frame_equal(pl.concat(parts), pl.read_parquet(tmp_path / "rows.parquet"))
     assert "true" == pl.read_parquet_metadata(tmp_path / "rows.parquet")["simulated"]
