@@ -317,22 +317,22 @@ def test_signals_end_a_command(number, status, before):
 
 
 INTERRUPTED = """
-import signal, threading, time, click
+import threading, time, click
 from beaconframes import cli
 from beaconframes.cli import signals
 from beaconframes.cli.common_options import add_common_options
 signals.REPEAT_SECONDS = {repeat_seconds}
 def hang():
-    with signals.handle_first(signals.SIGNALS, signal.default_int_handler) as received:
-        try:
-            click.echo("started")
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            click.echo("interrupted")
-            time.sleep({seconds})
+    signals.prepare_stop(has_report=True)
+    try:
+        click.echo("started")
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        click.echo("interrupted")
+        time.sleep({seconds})
     click.echo("report")
     time.sleep(0.2)
-    raise signals.StoppedBySignal(128 + received[0])
+    raise KeyboardInterrupt
 command = add_common_options(click.Command("hang", callback=hang))
 cli.CommandGroup.get_command = lambda *_: command
 cli.main()

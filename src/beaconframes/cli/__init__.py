@@ -118,6 +118,5 @@ def main() -> NoReturn:
             stream.reconfigure(errors="backslashreplace")
     try:
         commands.main(prog_name="beaconframes")
-    except signals.StoppedBySignal:
-        signals.report_stop()
-        raise
+    except KeyboardInterrupt:
+        sys.exit(signals.report_stop())

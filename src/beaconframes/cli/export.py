@@ -105,7 +105,7 @@ def build_command(name: str, loader: Loader) -> click.Command:
             with open_explorer({**values}) as explorer:
                 return export(loader, **chosen, **arguments, explorer=explorer)
 
-        signals.set_hint(RESUME_HINT)
+        signals.prepare_stop(RESUME_HINT)
         done = export_once()
         report_export(done)
         # The file of an earlier round is replaced.
@@ -170,7 +170,7 @@ def build_dataset_command() -> click.Command:
 
         FOLDER is the folder of a simulation, a store or an export.
         """
-        signals.set_hint(RESUME_HINT)
+        signals.prepare_stop(RESUME_HINT)
         report_export(export(Dataset.open(folder), **chosen))
 
     return export_dataset

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.index.verdicts import IndexReport
 
 RESUME_HINT = "the stored epochs are complete; run the same command again to continue"
-WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop immediately"
 TEXTS = {
     "tables": "Tables, separated by commas, or all. The default is all, but slot_attestations only "
     "on chains with up to 500,000 validators."
@@ -111,20 +108,17 @@ def write_index(
         if prints_epochs and progress.done == progress.total:
             click.echo(f"Epoch {progress.epoch:,} is stored")
 
-    stop = threading.Event()
-    signals.set_hint(RESUME_HINT)
-    with (
-        closing(connection),
-        signals.handle_first([signal.SIGINT], lambda *_: stop.set(), WAIT_HINT),
-    ):
-        (follow_chain if follow else index_chain)(
-            connection, out, **arguments, on_epoch=count, stop=stop
-        )
+    signals.prepare_stop(RESUME_HINT, has_report=True)
+    with closing(connection):
+        with suppress(KeyboardInterrupt):
+            (follow_chain if follow else index_chain)(connection, out, **arguments, on_epoch=count)
+        if signals.is_stopped() and not stored:
+            raise KeyboardInterrupt
         report = read_report(out)
         facts = {"added_epochs": len(stored), "requests": connection.request_count}
         print_report(report, facts, connection.capabilities.absent)
-    if stop.is_set():
-        raise signals.StoppedBySignal(exit_codes.INTERRUPTED)
+    if signals.is_stopped():
+        raise KeyboardInterrupt
     return report
 
 

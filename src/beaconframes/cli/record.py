@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Any, Literal
 
 from beaconframes.cli import signals
@@ -25,11 +24,8 @@ def record(arguments: dict[str, Any], what: Literal["attestations"], **values: A
     (unknown to the service), pending (still served, but not stored yet), or lost (no longer
     served).
     """
-    with (
-        open_explorer(values) as explorer,
-        # Recording ends with a KeyboardInterrupt.
-        signals.handle_first(signals.SIGNALS, signal.default_int_handler) as received,
-    ):
+    signals.prepare_stop(has_report=True)
+    with open_explorer(values) as explorer:
         rows = record_duties(what, **arguments, explorer=explorer)
     state = current_state()
     missing = {name: int((rows["state"] == name).sum()) for name in ("pending", "lost")}
@@ -39,5 +35,5 @@ def record(arguments: dict[str, Any], what: Literal["attestations"], **values: A
         print_warning(
             f"{missing['pending']:,} intervals of epochs are pending, {missing['lost']:,} are lost"
         )
-    if received:
-        raise signals.StoppedBySignal(128 + received[0])
+    if signals.is_stopped():
+        raise KeyboardInterrupt

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes import errors
-from beaconframes.cli import exit_codes
+from beaconframes.cli import exit_codes, signals
 from beaconframes.cli.messages import (
-    STOPPED,
     format_error,
     format_usage_error,
     print_message,
@@ -70,8 +69,7 @@ def run_command(command: Callable[[], Any], state: RunState) -> int:
     except click.exceptions.Exit as ended:
         return _finish(ended.exit_code, state)
     except (click.Abort, KeyboardInterrupt, EOFError):
-        print_message(STOPPED)
-        return exit_codes.INTERRUPTED
+        return signals.report_stop()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return error.exit_code
