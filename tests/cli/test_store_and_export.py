@@ -195,8 +195,8 @@ def test_a_missing_store(run, income, tmp_path, command):
     words = ["store", command, *(["--all"] if command == "prune" else [])]
     for place, expected in (
         (income[1].parent, str(income[1])),
-        (tmp_path / "none", "The folder"),
-        (file, f"{file} is a file"),
+        (tmp_path / "none", "there is none beside it"),
+        (file, "there is none beside it"),
     ):
         result = run(*words, "--store", place)
 
@@ -283,7 +283,8 @@ def test_export_to_a_folder(run, chain, tmp_path):
     count = len([*out.rglob("*.parquet")])
     assert 0 == result.exit_code
     for printed, new in ((result, count), (unchanged, 0)):
-        assert f"{out}: 300 rows, {count} files ({new} new), " in printed.stdout
+        files = f"{count} files ({new} new)"
+        assert f"'{out}': 300 rows, up to epoch 199, {files}, " in printed.stdout
     assert (True, 300, 0) == (again["complete"], again["rows"], again["added"])
     package = json.loads((out / "datapackage.json").read_text())
     assert "Ada" in json.dumps(package)
@@ -455,7 +456,7 @@ def test_export_follow_to_a_file(run, chain, tmp_path, monkeypatch):
 
     result = run(*words, "--out", out)
 
-    assert (130, 2) == (result.exit_code, result.stdout.count(f"{out}: 1 row,"))
+    assert (130, 2) == (result.exit_code, result.stdout.count(f"'{out}': 1 rows,"))
     assert 9 == run(*words, "--out", out).exit_code
 
 

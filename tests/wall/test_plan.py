@@ -41,6 +41,19 @@ def test_a_plan_has_every_pixel_and_what_is_right():
     assert not short["is_right"].any()
 
 
+@pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas])
+def test_the_graffiti_to_paint_are_saved(tmp_path, kind):
+    """In the order of the plan, without the pixels that are right."""
+    target = picture([(0, 0, "0a0b0c"), (1, 0, "00ff00"), (2, 0, "ff0000")])
+    plan = kind(wall.plan(WALL, target, form="short", order="rows"))
+
+    text = wall.save_graffiti(plan, tmp_path / "next.txt")
+    page = wall.save_graffiti(plan, str(tmp_path / "next.yml"))
+
+    assert "gw:0000000a0b0c\ngw:002000ff0000\n" == text.read_text()
+    assert 'ordered:\n- "gw:0000000a0b0c"\n- "gw:002000ff0000"\n' == page.read_text()
+
+
 def test_the_order_from_the_center():
     """The distance from the middle of the picture grows; equal distances are row by row."""
     plan = wall.plan(WALL.head(0), Image.new("RGB", (5, 3)), at=(100, 200))

@@ -30,9 +30,8 @@ _GAP = 3  # A pause of more than three times the usual pause is a gap in the lin
 def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
     """Draw the price of gas for each tier: bars for one reading, lines for several.
 
-    *frame* is the result of ``bf.load_gas_fees()``, or several results concatenated
-    (``pl.concat``). Lines stop where the pause between readings is more than three times the usual
-    pause.
+    *frame* is the result of ``bf.load_gas_fees()``, or several results concatenated. Lines
+    stop where the pause between readings is more than three times the usual pause.
 
     *kwargs* go to ``Axes.bar`` (one reading) or ``Axes.plot`` (several).
     """

@@ -39,8 +39,8 @@ def index_coverage(coverage: IntoFrame, *, epochs: range | None = None) -> Chart
     more than 300 epochs, a column has several of them, and is filled in the row of each status that
     occurs.
 
-    *epochs*, such as ``range(0, 1000)``, are the epochs to draw. Default: from the first to the
-    last indexed one.
+    *epochs* are those to draw, such as ``range(0, 1000)``; by default from the first to the last
+    indexed one.
 
     *kwargs* go to ``Axes.imshow``.
     """

@@ -31,7 +31,6 @@ PHRASES = {
     # A chart is a file, not an object.
     ", ``ax.figure.axes[-1]``": "",
     "; the second is ``ax.figure.axes[-1]``": "",
-    " (``pl.concat``)": "",
     " or ``bf.wall.from_blocks(...)``": "",
     ', or *groups* of them such as ``{"ours": range(250)}``': "",
     "``(x0, y0, x1, y1)``": "X1,Y1,X2,Y2",
@@ -45,7 +44,6 @@ PYTHON_ONLY = (
     "penalties after an exit are no missed votes",
     "is the result of ``bf.index(...)``",
     "range(0, 1000)",
-    "Default: from the first to the last indexed one",
 )
 """Sentences that are about Python only have these words."""
 

@@ -20,7 +20,7 @@ from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import Kind, command, list_arguments
 from beaconframes.cli.loader_options import LoaderGroup, table_name_of
 from beaconframes.cli.messages import print_message
-from beaconframes.cli.rendering import print_result
+from beaconframes.cli.rendering import print_object
 from beaconframes.cli.runner import current_state
 
 if TYPE_CHECKING:
@@ -130,14 +130,8 @@ def report_export(done: Export) -> None:
     state = current_state()
     state.incomplete = state.incomplete or not done.complete
     facts = asdict(done) | {"unit": done.unit or None, "path": str(done.path)}
-    end = f", up to {done.unit} {done.until:,}" if done.unit and done.until is not None else ""
-    count = done.added + done.unchanged
-    line = (
-        f"{click.format_filename(done.path)}: {output.count_rows(done.rows)}, "
-        f"{count:,} file{'' if count == 1 else 's'} ({done.added:,} new), {done.bytes:,} bytes{end}"
-    )
     # Of a round of --follow; the exit code is that of all rounds.
-    print_result({"complete": done.complete, "rows": done.rows, **facts}, [line])
+    print_object({"complete": done.complete, "rows": done.rows, **facts}, done)
     if not done.complete and not state.as_json:
         print_message(summarize_gaps(done))
 

@@ -27,7 +27,7 @@ from beaconframes.intervals import format_numbers
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from beaconframes.beacon_node.index.indexing import IndexProgress
@@ -130,7 +130,14 @@ def print_report(
     absent = {replace_arguments(reason, options): names for reason, names in absent.items()}
     counts = {name: report.count(name) for name in ("explained", "unexplained", "unverified")}
     remarked = report.coverage.drop_nulls("remark").select("epoch", "remark")
-    lines = list(summarize(report, counts, facts, absent))
+    lines = []
+    if facts:
+        lines.append(f"{facts['added_epochs']:,} epochs added with {facts['requests']:,} requests")
+    lines += [f"Not available: {', '.join(names)}: {reason}" for reason, names in absent.items()]
+    if report.left_out:
+        large = ",".join(report.left_out)
+        lines.append(f"Left out because of its size: {large}. --tables {large} adds it")
+    lines = [*map(visible, lines), *report.summarize()]
     if not report.is_explained:
         changes = report.summarize_changes()
         lines += list_lines(changes, MAX_ROWS)
@@ -158,30 +165,3 @@ def print_report(
             f"{changes['unexplained_gwei'].sum():,} gwei more or less than their income in epochs "
             f"{format_numbers(changes['epoch'], MAX_ROWS)}"
         )
-
-
-def summarize(
-    report: IndexReport,
-    counts: dict[str, int],
-    facts: dict[str, int],
-    absent: Mapping[str, list[str]],
-) -> Iterator[str]:
-    """Yield the lines of the summary of an index."""
-    epochs = sum(counts.values())
-    if facts:
-        yield (f"{facts['added_epochs']:,} epochs added with {facts['requests']:,} requests")
-    for reason, names in absent.items():
-        yield visible(f"Not available: {', '.join(names)}: {reason}")
-    if report.left_out:
-        large = ",".join(report.left_out)
-        yield (f"Left out because of its size: {large}. --tables {large} adds it")
-    listed = format_numbers(report.coverage["epoch"], MAX_ROWS)
-    yield (
-        f"{click.format_filename(report.path)} ({visible(report.chain_name)}): {epochs:,} epochs"
-        f"{f' ({listed})' if listed else ''}, {report.rows:,} rows in {len(report.tables)} tables, "
-        f"{report.bytes:,} bytes"
-    )
-    yield ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    remarked = report.coverage.drop_nulls("remark")
-    for remark, rows in remarked.group_by("remark", maintain_order=True):
-        yield visible(f"Epochs {format_numbers(rows['epoch'], MAX_ROWS)}: {remark[0]}")

@@ -35,8 +35,6 @@ HINTS = {
     ),
 }
 """What a hint says in Python, and on the command line."""
-WITH_SPACES = ("figsize",)
-"""Arguments with several values that an option separates by spaces, others by commas."""
 
 
 def print_message(text: str) -> None:
@@ -103,7 +101,7 @@ def replace_arguments(text: str, options: Mapping[str, str]) -> str:
         if name is None:
             return match[0]
         if items is not None:
-            separator = " " if name in WITH_SPACES else ","
+            separator = " " if name == "figsize" else ","
             numbers = (re.sub(r"\.0$", "", item.strip()) for item in items.split(","))
             return f"{options[name]} {separator.join(numbers)}"
         return options[name] + (" " if following and not true else "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -21,7 +20,7 @@ from beaconframes.simulator import open_sample
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from beaconframes.server.access import Tier
 
@@ -97,12 +96,9 @@ def serve(
         arguments["keys"] = arguments.get("keys", {}) | {key: "premium"}
     live, wire = arguments["live"], arguments["wire"]
     share_heap()
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(show_log(with_requests=access_log))
-        served = open_sample(live=live) if dataset is None else open_dataset(dataset)
-        server = stack.enter_context(
-            Server(served, port=port, cache_bytes=cache_bytes, **arguments)
-        )
+    show_log(with_requests=access_log)
+    served = open_sample(live=live) if dataset is None else open_dataset(dataset)
+    with Server(served, port=port, cache_bytes=cache_bytes, **arguments) as server:
         chain = visible(server.service.chain.name)
         path = click.format_filename(served.path)
         facts = {"url": server.url, "chain": chain, "dataset": path, "wire": wire, "live": live}
@@ -114,26 +110,16 @@ def serve(
             click.echo(f"Load from it with --url {server.url}, or with bf.connect({server.url!r})")
             click.echo(f"Base URLs for other clients: V1 {facts['v1']}, V2 {facts['v2']}")
             click.echo(WIRES[wire])
-            head = server.service.describe_head()
-            click.echo(replace_arguments(head, current_state().options))
+            click.echo(replace_arguments(server.service.describe_head(), current_state().options))
         server.wait()
 
 
-@contextlib.contextmanager
-def show_log(*, with_requests: bool) -> Iterator[None]:
+def show_log(*, with_requests: bool) -> None:
     """Write the reasons of refused requests to standard error, or a line for every request."""
-    log, access_log = (logging.getLogger(name) for name in ("beaconframes.server", ACCESS_LOG))
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    log.addHandler(handler)
+    log = logging.getLogger("beaconframes.server")
+    log.handlers = [handler]
     log.setLevel(logging.INFO)
     log.propagate = False
-    access_log.setLevel(logging.NOTSET if with_requests else logging.WARNING)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        handler.close()
-        log.propagate = True
-        log.setLevel(logging.NOTSET)
-        access_log.setLevel(logging.NOTSET)
+    logging.getLogger(ACCESS_LOG).setLevel(logging.NOTSET if with_requests else logging.WARNING)

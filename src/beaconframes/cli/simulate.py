@@ -15,7 +15,6 @@ from beaconframes.simulator import simulate as simulate_chain
 if TYPE_CHECKING:
     from pathlib import Path
 
-
 LIMITS = {n: Kind(type=click.IntRange(MINIMUM[n], MAXIMUM.get(n))) for n in MINIMUM}
 
 

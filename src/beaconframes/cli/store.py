@@ -39,20 +39,12 @@ def open_store(url: str | None, chain: str | None, store: Path | None) -> Store:
     with RequestlessExplorer(url, chain=chain, store=chosen) as explorer:
         opened = find_store(explorer)
     if opened.dataset is None:
-        path = opened.path
-        raise DatasetError(f"the store {path} does not exist", hint=suggest_store(path))
+        stores = sorted(str(found.parent) for found in opened.path.parent.glob("*/ledger.sqlite"))
+        raise DatasetError(
+            f"the store {opened.path} does not exist",
+            hint=f"--store names another one: {', '.join(stores) or 'there is none beside it'}",
+        )
     return opened
-
-
-def suggest_store(path: Path) -> str:
-    """Return a hint with the stores beside *path*."""
-    root = path.parent
-    stores = ", ".join(str(ledger.parent) for ledger in sorted(root.glob("*/ledger.sqlite")))
-    if stores:
-        return f"Give one of the existing stores with --store: {stores}"
-    if root.is_dir():
-        return "The first load creates it"
-    return f"{root} is a file" if root.is_file() else f"The folder {root} does not exist"
 
 
 def find_table(store: Store, table: str) -> str:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    import polars as pl
 
 LOADER = "graffiti-wall"
 PICTURES = {
@@ -97,23 +96,10 @@ def build_comparison(name: str) -> click.Command:
         with source.open(values, since=0) as (rows, _):
             result = function(rows, target, **options)
         if graffiti is not None:
-            write_graffiti(result, graffiti)
+            functions.save_graffiti(result, graffiti)
         chosen.write(result, {})
 
     return compare_wall
-
-
-def write_graffiti(plan: pl.DataFrame, out: Path) -> None:
-    """Write the graffiti of the pixels to paint, one per line, or as Prysm reads them."""
-    from beaconframes.wall.png_file import write_atomically
-
-    texts = plan.filter(is_right=False)["graffiti"].to_list()
-    if out.suffix.lower() in {".yaml", ".yml"}:
-        lines = ["ordered:", *(f'- "{text}"' for text in texts)]
-    else:
-        lines = texts
-    with write_atomically(out) as part:
-        part.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 wall = BuiltGroup(

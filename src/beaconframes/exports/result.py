@@ -57,8 +57,8 @@ class Export:
         gaps = "" if self.complete else f", {len(self.gaps):,} gaps"
         if any(gap.get("reason") == NOT_FINAL for gap in self.gaps):
             gaps += " (rows not final yet)"
-        size = f"{self.bytes / 1e6:,.1f} MB"
         end = "" if self.until is None or not self.unit else f", up to {self.unit} {self.until}"
+        size = format_bytes(self.bytes)
         return f"Export({str(self.path)!r}: {self.rows:,} rows{end}, {files}, {size}{gaps})"
 
     def _repr_html_(self) -> str:

@@ -260,9 +260,8 @@ def gas_fees(
 ) -> Axes:
     """Draw the price of gas for each tier: bars for one reading, lines for several.
 
-    *frame* is the result of ``bf.load_gas_fees()``, or several results concatenated
-    (``pl.concat``). Lines stop where the pause between readings is more than three times the usual
-    pause.
+    *frame* is the result of ``bf.load_gas_fees()``, or several results concatenated. Lines
+    stop where the pause between readings is more than three times the usual pause.
 
     *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
 
@@ -333,8 +332,8 @@ def index_coverage(
     more than 300 epochs, a column has several of them, and is filled in the row of each status that
     occurs.
 
-    *epochs*, such as ``range(0, 1000)``, are the epochs to draw. Default: from the first to the
-    last indexed one.
+    *epochs* are those to draw, such as ``range(0, 1000)``; by default from the first to the last
+    indexed one.
 
     *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
 

@@ -13,7 +13,7 @@ from beaconframes.wall.graffiti import from_blocks
 from beaconframes.wall.images import render
 from beaconframes.wall.png_file import save
 from beaconframes.wall.statistics import age, overwrites, territory
-from beaconframes.wall.target import diff, plan, progress
+from beaconframes.wall.target import diff, plan, progress, save_graffiti
 from beaconframes.wall.timelapse import timelapse
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "progress",
     "render",
     "save",
+    "save_graffiti",
     "territory",
     "timelapse",
 ]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
 
-from beaconframes.frames import check_choice, return_like
+from beaconframes.frames import check_choice, return_like, to_polars
 from beaconframes.wall.frame_times import find_periods
 from beaconframes.wall.pixel_writes import SIZE, read_writes
+from beaconframes.wall.png_file import write_atomically
 from beaconframes.wall.target_picture import open_target
 
 if TYPE_CHECKING:
+    import os
     from datetime import timedelta
 
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -96,6 +99,26 @@ def diff(
     """
     pixels = _compare(frame, open_target(target, at, width), form)
     return return_like(pixels.filter(~pl.col("is_right")).drop("is_right"), frame)
+
+
+def save_graffiti(plan: IntoFrame, path: str | os.PathLike[str]) -> Path:
+    """Write the graffiti of the pixels to paint to a file, atomically, and return its path.
+
+    Parameters
+    ----------
+    plan
+        The result of ``bf.wall.plan(...)``.
+    path
+        A text file with one graffiti per line, or a graffiti file of Prysm (``.yaml``), which takes
+        one after the other.
+    """
+    target = Path(path)
+    texts = to_polars(plan).filter(is_right=False)["graffiti"].to_list()
+    if target.suffix.lower() in {".yaml", ".yml"}:
+        texts = ["ordered:", *(f'- "{text}"' for text in texts)]
+    with write_atomically(target) as part:
+        part.write_text("".join(f"{line}\n" for line in texts), encoding="utf-8")
+    return target
 
 
 def progress(

@@ -15,16 +15,26 @@ from beaconframes.dataset import Dataset
 from beaconframes.dataset.merging import REMARKS
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.errors import DatasetError, UnverifiedRows
-from beaconframes.intervals import intervals_of, merge_intervals, numbers_of, subtract_intervals
+from beaconframes.intervals import (
+    format_numbers,
+    intervals_of,
+    merge_intervals,
+    numbers_of,
+    subtract_intervals,
+)
+from beaconframes.text import visible
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from beaconframes.calendar import Chain
     from beaconframes.intervals import Intervals
 
 MAX_VALIDATORS = 5
 """Validators that are listed for an epoch."""
+MAX_INTERVALS = 20
+"""Intervals of epochs that a line of a summary has."""
 LEFT_OUT = "left_out_tables"
 """The fact of the metadata with the tables that an index leaves out."""
 
@@ -146,6 +156,21 @@ class IndexReport:
     def is_explained(self) -> bool:
         """Return whether no epoch has an unexplained change."""
         return self.count(UNEXPLAINED) == 0
+
+    def summarize(self) -> Iterator[str]:
+        """Yield lines of text: the epochs, the rows, the verdicts, and the remarks."""
+        listed = format_numbers(self.coverage["epoch"], MAX_INTERVALS)
+        yield (
+            f"{visible(self.path)} ({visible(self.chain_name)}): {self.coverage.height:,} epochs"
+            f"{f' ({listed})' if listed else ''}, {self.rows:,} rows in {len(self.tables)} tables, "
+            f"{self.bytes:,} bytes"
+        )
+        statuses = (EXPLAINED, UNEXPLAINED, UNVERIFIED)
+        yield ", ".join(f"{self.count(status):,} {status}" for status in statuses)
+        remarked = self.coverage.drop_nulls("remark")
+        for remark, rows in remarked.group_by("remark", maintain_order=True):
+            epochs = format_numbers(rows["epoch"], MAX_INTERVALS)
+            yield visible(f"Epochs {epochs}: {remark[0]}")
 
     def summarize_changes(self) -> pl.DataFrame:
         """Return the unexplained changes, one row per epoch: amount, and the first validators."""
