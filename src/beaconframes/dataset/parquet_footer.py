@@ -31,8 +31,9 @@ MAX_PAGES = 2**17
 """Per file."""
 
 _MAGIC = b"PAR1"
-_SHORT_HEADER, _LONG_HEADER = 2**12, 2**24
+_SHORT_HEADER, _LONG_HEADER = 2**8, 2**24
 _MAX_DEPTH = 32
+_INTEGER = 6
 
 
 class InvalidClaim(Exception):
@@ -66,7 +67,7 @@ def _check_file(file: BinaryIO, size: int, rows: int) -> None:
         raise InvalidClaim("is not a readable Parquet file")
     data = size - 8 - length
     file.seek(data)
-    footer, _ = _read_struct(file.read(length), 0, 0)
+    footer, _ = _read_struct(file.read(length))
     groups = footer.get(4, [])
     counts = [group[3] for group in groups]
     if footer[3] != rows or sum(counts) != rows or min(counts, default=0) < 0:
@@ -125,76 +126,70 @@ def _read_header(file: BinaryIO, offset: int) -> tuple[dict[int, Any], int]:
     file.seek(offset)
     start = file.read(_SHORT_HEADER)
     try:
-        return _read_struct(start, 0, 0)
+        return _read_struct(start)
     except IndexError:
-        return _read_struct(start + file.read(_LONG_HEADER), 0, 0)
+        return _read_struct(start + file.read(_LONG_HEADER))
 
 
-def _read_struct(data: bytes, offset: int, depth: int) -> tuple[dict[int, Any], int]:
+def _read_struct(data: bytes, offset: int = 0, depth: int = 0) -> tuple[dict[int, Any], int]:
     """Return the fields of a Thrift struct (compact protocol) by number, and its end."""
     if depth > _MAX_DEPTH:
         raise InvalidClaim("is nested too deeply")
     fields: dict[int, Any] = {}
-    last = 0
+    number = 0
     while head := data[offset]:
         offset += 1
-        if head >> 4:
-            last += head >> 4
-        else:
-            number, offset = _read_varint(data, offset)
-            last = (number >> 1) ^ -(number & 1)
         kind = head & 15
-        if kind in (1, 2):
-            fields[last] = kind == 1
+        if head > 15:
+            number += head >> 4
         else:
-            fields[last], offset = _read_value(data, offset, kind, depth)
+            number, offset = _read_value(data, offset, _INTEGER)
+        # Most values are small integers, for which a call takes longer than the rest.
+        if 4 <= kind <= 6 and (byte := data[offset]) < 128:
+            fields[number], offset = (byte >> 1) ^ -(byte & 1), offset + 1
+        elif kind in (1, 2):
+            fields[number] = kind == 1
+        else:
+            fields[number], offset = _read_value(data, offset, kind, depth + 1)
     return fields, offset + 1
 
 
-def _read_value(data: bytes, offset: int, kind: int, depth: int) -> tuple[Any, int]:
+def _read_value(data: bytes, offset: int, kind: int, depth: int = 0) -> tuple[Any, int]:
     """Return a Thrift value of type *kind*, and its end."""
-    if kind in (4, 5, 6):
-        number, offset = _read_varint(data, offset)
-        return (number >> 1) ^ -(number & 1), offset
-    if kind == 8:
-        length, offset = _read_varint(data, offset)
-        return _read_bytes(data, offset, length)
+    if 4 <= kind <= 6:
+        value, offset = _read_varint(data, offset)
+        return (value >> 1) ^ -(value & 1), offset
+    if kind == 12:
+        return _read_struct(data, offset, depth)
+    if kind in (7, 8):
+        length, offset = (8, offset) if kind == 7 else _read_varint(data, offset)
+        if offset + length > len(data):
+            raise IndexError
+        return data[offset : offset + length], offset + length
     if kind in (9, 10):
-        head = data[offset]
-        length, offset = (
-            _read_varint(data, offset + 1) if head >> 4 == 15 else (head >> 4, offset + 1)
-        )
+        length, kind = data[offset] >> 4, data[offset] & 15
+        offset += 1
+        if length == 15:
+            length, offset = _read_varint(data, offset)
         if length > len(data):
             raise IndexError
         items = []
         for _ in range(length):
-            item, offset = _read_value(data, offset, head & 15, depth + 1)
+            item, offset = _read_value(data, offset, kind, depth + 1)
             items.append(item)
         return items, offset
-    if kind == 12:
-        return _read_struct(data, offset, depth + 1)
-    if kind == 7:
-        return _read_bytes(data, offset, 8)
     if kind in (1, 2, 3):
         return data[offset], offset + 1
     raise ValueError
 
 
-def _read_bytes(data: bytes, offset: int, length: int) -> tuple[bytes, int]:
-    if offset + length > len(data):
-        raise IndexError
-    return data[offset : offset + length], offset + length
-
-
 def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
     """Return a varint (unsigned, seven bits in each byte), and its end."""
-    number = shift = 0
-    while True:
+    number = 0
+    for shift in range(0, 71, 7):
         byte = data[offset]
         offset += 1
         number |= (byte & 127) << shift
         if byte < 128:
             return number, offset
-        shift += 7
-        if shift > 70:
-            raise ValueError
+    raise ValueError
