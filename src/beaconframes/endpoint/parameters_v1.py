@@ -175,18 +175,27 @@ class EpochWindow(UnitRange):
     }
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the fewest windows that cover the range. Default: the last ``window`` epochs."""
+        """Return the fewest windows that cover the range."""
+        epochs = self.epochs(values, chain_head)
+        windows = []
+        for start in range(0, len(epochs), self.window):
+            part = epochs[start : start + self.window]
+            fields = {"latest_epoch": str(part[-1]), "limit": str(len(part))}
+            windows.append(Batch(fields, (ExpectedRows({self.column.name: part}),)))
+        return windows
+
+    def requested_units(
+        self, values: Mapping[str, Any], chain_head: ChainHead
+    ) -> list[ExpectedRows]:
+        """Return the range as one: a load from the store is not divided."""
+        return [ExpectedRows({self.column.name: self.epochs(values, chain_head)})]
+
+    def epochs(self, values: Mapping[str, Any], chain_head: ChainHead) -> range:
+        """Return the requested epochs. Default: the last ``window`` epochs."""
         span = chain_head.span(
             values["since"], values["until"], "epoch", length=self.window, finalized=self.finalized
         )
-        windows = []
-        for first in range(span.first, span.last + 1, self.window):
-            last = min(first + self.window - 1, span.last)
-            fields = {"latest_epoch": str(last), "limit": str(last - first + 1)}
-            windows.append(
-                Batch(fields, (ExpectedRows({self.column.name: range(first, last + 1)}),))
-            )
-        return windows
+        return range(span.first, span.last + 1)
 
 
 @dataclass(frozen=True)
