@@ -102,7 +102,7 @@ class ReadThrough(StoredLoad):
         self._stored = self.store.coverage(self.table, requested.subjects, requested.intervals)
         wanted = dict.fromkeys(requested.subjects, requested.intervals)
         missing = coverage.subtract(wanted, self._stored)
-        if self.connection.offline:
+        if missing and self.connection.offline:
             # No second response can confirm the first one.
             empty = self.store.unconfirmed(self.table, requested.subjects, requested.intervals)
             missing = coverage.subtract(missing, empty)

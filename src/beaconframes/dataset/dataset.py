@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import polars as pl
 
 from beaconframes.dataset import (
+    coverage,
     hex_columns,
     ledger,
     maintenance,
@@ -187,9 +188,9 @@ class Dataset(MaintainedTables):
     def has_intact_ledger(self) -> bool:
         """Whether the ledger is intact, which reads all of it; `verify` checks the segments."""
         try:
-            self.grids()
-            self.segments()
             with ledger.read_transaction(self.path) as connection:
+                coverage.decode_grids(ledger.get_meta(connection, inner=True))
+                ledger.get_segments(connection)
                 # An empty dataset has metadata, too.
                 return bool(ledger.get_meta(connection)) and connection.is_sound()
         except DatasetBusy:

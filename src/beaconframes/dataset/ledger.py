@@ -138,8 +138,9 @@ def check_format(folder: Path) -> None:
             hint="Pass the folder of a simulation, an export or a store",
         )
     with read_transaction(folder) as connection:
-        ((application,),) = connection.execute("PRAGMA application_id")
-        ((version,),) = connection.execute("PRAGMA user_version")
+        ((application, version),) = connection.execute(
+            "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
+        )
         if application != _APPLICATION:
             raise DatasetError(
                 f"{folder} is not a dataset: its {NAME} belongs to another program",
