@@ -22,10 +22,9 @@ import polars as pl
 
 from beaconframes.active_periods import FAR, NOT_IN_DATASET, NOT_STORED, REASON, UNKNOWN
 from beaconframes.cache.finality import StoredLoad
-from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subjects
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid, Selection, coverage
-from beaconframes.dataset.coverage import filter_covered, find_covered
+from beaconframes.dataset.coverage import by_subject, filter_covered, find_covered
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS, CachePolicy
 from beaconframes.fetch.completeness import (
     IMPOSSIBLE,
@@ -39,14 +38,10 @@ from beaconframes.fetch.completeness import (
 from beaconframes.fetch.dataset_gaps import find_uncovered_units
 from beaconframes.fetch.gap_reasons import Gaps, build_gaps, build_interval_gaps
 from beaconframes.fetch.pipeline import LoadResult, collect
-from beaconframes.intervals import (
-    clip_intervals,
-    intervals_of,
-    merge_intervals,
-)
+from beaconframes.intervals import clip_intervals, intervals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.dataset import Covered
@@ -97,9 +92,7 @@ class ReadThrough(StoredLoad):
     def find_unstored(self) -> dict[str, Intervals]:
         """Return the requested units that are not in the store, by subject."""
         requested = self.requested
-        if not requested.intervals:
-            return {}
-        self._stored = self.store.coverage(self.table, requested.subjects, requested.intervals)
+        self._stored = self.read_coverage()
         wanted = dict.fromkeys(requested.subjects, requested.intervals)
         missing = coverage.subtract(wanted, self._stored)
         if missing and self.connection.offline:
@@ -107,6 +100,10 @@ class ReadThrough(StoredLoad):
             empty = self.store.unconfirmed(self.table, requested.subjects, requested.intervals)
             missing = coverage.subtract(missing, empty)
         return missing
+
+    def read_coverage(self) -> Covered:
+        """Return the requested units that are in the store now."""
+        return self.store.coverage(self.table, self.requested.subjects, self.requested.intervals)
 
     def missing_arguments(self) -> list[Mapping[str, Any]]:
         """Return the loader arguments that fetch what is not stored."""
@@ -146,12 +143,11 @@ class ReadThrough(StoredLoad):
         if not complete and not empty:
             self.unstored.append(rows)
         elif self.store.put(self.table, final, self.grid, complete, self._finalized, empty=empty):
-            self._stored = merge_covered(self._stored, complete)
+            self._stored = coverage.unite(self._stored, complete)
             self.unstored.append(rows.filter(~is_final))
             self.unstored.append(filter_covered(final, self.grid, complete, inside=False))
         else:
-            requested = self.requested
-            covered = self.store.coverage(self.table, requested.subjects, requested.intervals)
+            covered = self.read_coverage()
             self.unstored.append(filter_covered(rows, self.grid, covered, inside=False))
         self.unstored = [frame for frame in self.unstored if not frame.is_empty()]
 
@@ -190,7 +186,7 @@ class ReadThrough(StoredLoad):
         """Return the rows that must exist."""
         return Requirement.of(self.policy.expected_rows(self.requested).items())
 
-    def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:  # noqa: ARG002 - part of RowStore
+    def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:
         """Return the requested rows that are missing, one row per gap."""
         if self.connection.offline and self.missing:
             return build_interval_gaps(self.grid.subject, self.grid.unit, self.missing, NOT_STORED)
@@ -198,37 +194,27 @@ class ReadThrough(StoredLoad):
         if not requested.required or not requested.intervals:
             return NO_GAPS
         selection = self.select()
-        if self.has_all_rows(selection):
-            if not self.missing:
-                self._selection = selection
-            return NO_GAPS
-        if not (self.missing or self.is_lazy):
+        has_all_rows = self.has_all_rows(selection)
+        if not (has_all_rows or self.missing or self.is_lazy):
             frame = collect(self.endpoint, selection.rows, is_sorted=selection.ordered)
-            selection = self._selection = Selection(frame.lazy(), frame.height, ordered=True)
-        rows = selection.rows
-        requested = replace(requested, subjects=incomplete_subjects(requested, self.grid, rows))
-        if not requested.subjects:
+            selection = Selection(frame.lazy(), frame.height, ordered=True)
+        if not self.missing:
+            self._selection = selection
+        if has_all_rows:
             return NO_GAPS
         table, grid = self.endpoint.table, self.grid
         columns = {*table.key(), grid.unit, grid.subject, requested.parts and requested.parts[0]}
         columns |= {column.name for column in table.columns if column.final_when}
-        rows = rows.select([name for name in table.schema() if name in columns])
-        if grid.subject is not None:
-            numbers = [int(subject) for subject in requested.subjects]
-            rows = rows.filter(pl.col(grid.subject).is_in(numbers))
-        required = Requirement.of(self.policy.expected_rows(requested).items())
-        return find_missing(self.endpoint, required, rows.collect(), self.chain_head)
+        rows = selection.rows.select([name for name in table.schema() if name in columns])
+        return find_missing(self.endpoint, self.requirement(calls), rows.collect(), self.chain_head)
 
     def prune_stored_holes(self, missing: pl.DataFrame) -> None:
         """Remove stored absence that cannot be, such as a hole between two rows.
 
         Then the load is no longer consistent, so it restarts and requests the holes.
         """
-        holes: Covered = {}
-        impossible = missing.filter(IMPOSSIBLE)
-        for _, subject, first, last in gap_intervals(self.grid, impossible):
-            holes[subject] = merge_intervals((*holes.get(subject, ()), (first, last)))
-        holes = coverage.subtract(holes, self.missing)
+        impossible = gap_intervals(self.grid, missing.filter(IMPOSSIBLE))
+        holes = coverage.subtract(by_subject(ends for _, ends in impossible), self.missing)
         if holes and not self.connection.offline:
             self.store.prune_units(self.table, holes)
 
@@ -240,7 +226,13 @@ class ReadThrough(StoredLoad):
 
     def only_requested(self, missing: pl.DataFrame) -> pl.DataFrame:
         """Return the part of *missing* that was not stored when the load started."""
-        return clip_gaps(self.grid, missing, self.missing)
+        unit, parts = self.grid.unit, []
+        for gap, (subject, first, last) in gap_intervals(self.grid, missing):
+            for start, end in clip_intervals(self.missing.get(subject, ()), first, last):
+                is_interval = f"first_{unit}" in gap
+                ends = {f"first_{unit}": start, f"last_{unit}": end} if is_interval else {}
+                parts.append({**gap, **ends})
+        return pl.DataFrame(parts, schema=missing.schema)
 
     def put_absent(self, gaps: Gaps) -> None:
         """Store that the rows of *gaps* do not exist, where that is certain.
@@ -287,10 +279,11 @@ class ReadThrough(StoredLoad):
 
         Unless that is certain, it is only noted, until another load confirms it.
         """
-        absent: Covered = {}
-        for _, subject, first, last in gap_intervals(self.grid, self.only_requested(gaps)):
-            if first <= until:
-                absent[subject] = (*absent.get(subject, ()), (first, min(last, until)))
+        absent = by_subject(
+            (subject, first, min(last, until))
+            for _, (subject, first, last) in gap_intervals(self.grid, self.only_requested(gaps))
+            if first <= until
+        )
         if absent:
             complete, empty = (absent, {}) if is_certain else ({}, absent)
             rows = self.endpoint.table.empty()
@@ -301,9 +294,7 @@ class ReadThrough(StoredLoad):
         if not self.of_other_calls:
             return
         rows = filter_covered(pl.concat(self.of_other_calls), self.grid, self.missing)
-        requested = self.requested
-        covered = self.store.coverage(self.table, requested.subjects, requested.intervals)
-        rows = filter_covered(rows, self.grid, covered, inside=False)
+        rows = filter_covered(rows, self.grid, self.read_coverage(), inside=False)
         if not rows.is_empty():
             self.unstored.append(rows)
 
@@ -356,12 +347,16 @@ def open_rows(
     )
 
 
-def merge_covered(one: Covered, other: Covered) -> Covered:
-    """Return the units of both, by subject."""
-    return one | {
-        subject: merge_intervals((*one.get(subject, ()), *intervals))
-        for subject, intervals in other.items()
-    }
+def gap_intervals(
+    grid: Grid, missing: pl.DataFrame
+) -> Iterator[tuple[dict[str, Any], tuple[str, int, int]]]:
+    """Yield each gap in *missing* with its subject, its first and its last unit."""
+    for gap in missing.iter_rows(named=True):
+        subject = CHAIN_SUBJECTS[0] if grid.subject is None else str(gap.get(grid.subject))
+        if gap.get(f"first_{grid.unit}") is not None:
+            yield gap, (subject, gap[f"first_{grid.unit}"], gap[f"last_{grid.unit}"])
+        elif gap.get(grid.unit) is not None:
+            yield gap, (subject, gap[grid.unit], gap[grid.unit])
 
 
 def subtract_uncovered(units: Covered, uncovered: Covered) -> Covered:
@@ -382,8 +377,8 @@ def split_by_rows(
     """
     present = find_covered(rows, grid)
     empty = {id(call) for call in fetched.empty}
-    with_rows: dict[str, list[Interval]] = {}
-    without_rows: dict[str, list[Interval]] = {}
+    with_rows: list[tuple[str, int, int]] = []
+    without_rows: list[tuple[str, int, int]] = []
     for call in fetched.calls:
         subjects, units = find_requested_units(call, grid)
         newest = max(
@@ -398,10 +393,10 @@ def split_by_rows(
         # Of replicas that answer one load, each has rows up to an epoch of its own.
         complete = -1 if newest is None or id(call) in empty else min(last, max(old, newest))
         for subject in subjects:
-            with_rows.setdefault(subject, []).extend(clip_intervals(units, 0, complete))
+            with_rows += [(subject, *part) for part in clip_intervals(units, 0, complete)]
             rest = clip_intervals(units, complete + 1, last)
-            without_rows.setdefault(subject, []).extend(rest)
-    return merge_by_subject(with_rows), merge_by_subject(without_rows)
+            without_rows += [(subject, *part) for part in rest]
+    return by_subject(with_rows), by_subject(without_rows)
 
 
 def find_last_slot(ranges: Iterable[bytes]) -> int:
@@ -426,10 +421,3 @@ def find_requested_units(call: Call, grid: Grid) -> tuple[list[str], list[Interv
         if grid.subject is not None:
             subjects += map(str, expected.values.get(grid.subject, ()))
     return subjects, units
-
-
-def merge_by_subject(units: Mapping[str, list[Interval]]) -> Covered:
-    """Return *units* merged, without subjects that have none."""
-    return {
-        subject: merge_intervals(intervals) for subject, intervals in units.items() if intervals
-    }

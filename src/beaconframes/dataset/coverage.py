@@ -194,10 +194,23 @@ def read(
             "subjects": None if subjects is None else json.dumps(list(subjects)),
         },
     )
-    found: dict[str, list[tuple[int, int]]] = {}
-    for subject, start, end in rows:
-        found.setdefault(subject, []).append((start, end))
-    return {subject: tuple(parts) for subject, parts in found.items()}
+    return by_subject(rows)
+
+
+def by_subject(intervals: Iterable[tuple[str, int, int]]) -> Covered:
+    """Return *intervals*, each with its subject, merged by subject."""
+    found: dict[str, list[Interval]] = {}
+    for subject, first, last in intervals:
+        found.setdefault(subject, []).append((first, last))
+    return {subject: merge_intervals(parts) for subject, parts in found.items()}
+
+
+def unite(one: Covered, other: Covered) -> Covered:
+    """Return the units of both."""
+    return one | {
+        subject: merge_intervals((*one.get(subject, ()), *parts))
+        for subject, parts in other.items()
+    }
 
 
 def subtract(units: Covered, removed: Covered) -> Covered:
@@ -302,10 +315,7 @@ def find_covered(rows: pl.DataFrame, grid: Grid) -> Covered:
         .group_by("subject", "interval", maintain_order=True)
         .agg(first=pl.col("unit").min(), last=pl.col("unit").max())
     )
-    found: dict[str, list[tuple[int, int]]] = {}
-    for subject, first, last in intervals.select("subject", "first", "last").iter_rows():
-        found.setdefault(subject, []).append((first, last))
-    return {subject: tuple(parts) for subject, parts in found.items()}
+    return by_subject(intervals.select("subject", "first", "last").iter_rows())
 
 
 def subject_expr(grid: Grid) -> pl.Expr:
