@@ -83,13 +83,19 @@ class LocalStore(StoreFolder):
 
     def unconfirmed(self, table: str, subjects: Collection[str], intervals: Intervals) -> Covered:
         """Return the units of *subjects* in *intervals* that had no rows in one response."""
+        return self._try(read_empty, table, subjects, intervals) or {}
 
-        def read(dataset: Dataset) -> Covered:
-            first, last = intervals[0][0], intervals[-1][1]
-            with ledger.read_transaction(dataset.path) as connection:
-                return read_empty(connection, table, subjects, first, last)
+    def read(
+        self, table: str, subjects: Collection[str], intervals: Intervals, schema: pl.Schema
+    ) -> pl.DataFrame:
+        """Return the rows of *subjects* in *intervals*; none if they are damaged.
 
-        return self._try(read) or {}
+        Damaged rows have been removed, so they are requested again.
+        """
+        try:
+            return self.select(table, subjects, intervals, schema).rows.collect()
+        except DatasetError:
+            return schema.to_frame()
 
     def select(
         self,
@@ -213,37 +219,39 @@ def confirm_empty(connection: Database, table: str, empty: Covered) -> Covered:
     now = int(time.time())
     confirmed: Covered = {}
     for subject, intervals in empty.items():
-        for first, last in intervals:
-            noted = connection.execute(
-                "SELECT first, last, noted_at FROM empty_responses"
-                " WHERE table_name = ? AND subject = ? AND first <= ? AND last >= ?",
-                (table, subject, last, first),
-            )
-            # A time in the future means that the clock was set back.
-            old = [part[:2] for part in noted if not 0 <= now - part[2] < CONFIRMATION_SECONDS]
-            seen_twice = clip_intervals(old, first, last)
-            if seen_twice:
-                confirmed[subject] = (*confirmed.get(subject, ()), *seen_twice)
-            new = subtract_intervals([(first, last)], merge_intervals(part[:2] for part in noted))
-            entries = [(*part, now) for part in new]
-            for start, end, at in noted:
-                left = subtract_intervals([(start, end)], seen_twice)
-                entries += [(*part, at) for part in left]
-            connection.execute_many(
-                "DELETE FROM empty_responses WHERE table_name = ? AND subject = ? AND first = ?",
-                [(table, subject, part[0]) for part in noted],
-            )
-            connection.execute_many(
-                "INSERT INTO empty_responses VALUES (?, ?, ?, ?, ?)",
-                [(table, subject, *entry) for entry in entries],
-            )
+        noted = connection.execute(
+            "SELECT first, last, noted_at FROM empty_responses"
+            " WHERE table_name = ? AND subject = ? AND first <= ? AND last >= ?",
+            (table, subject, intervals[-1][1], intervals[0][0]),
+        )
+        # A time in the future means that the clock was set back.
+        old = [part[:2] for part in noted if not 0 <= now - part[2] < CONFIRMATION_SECONDS]
+        seen_twice = merge_intervals(
+            part for ends in intervals for part in clip_intervals(old, *ends)
+        )
+        if seen_twice:
+            confirmed[subject] = seen_twice
+        new = subtract_intervals(intervals, merge_intervals(part[:2] for part in noted))
+        entries = [(*part, now) for part in new]
+        for start, end, at in noted:
+            entries += [(*part, at) for part in subtract_intervals([(start, end)], seen_twice)]
+        connection.execute_many(
+            "DELETE FROM empty_responses WHERE table_name = ? AND subject = ? AND first = ?",
+            [(table, subject, part[0]) for part in noted],
+        )
+        connection.execute_many(
+            "INSERT INTO empty_responses VALUES (?, ?, ?, ?, ?)",
+            [(table, subject, *entry) for entry in entries],
+        )
     return confirmed
 
 
 def read_empty(
-    connection: Database, table: str, subjects: Collection[str], first: int, last: int
+    dataset: Dataset, table: str, subjects: Collection[str], intervals: Intervals
 ) -> Covered:
-    """Return the noted units of *subjects* from *first* to *last*."""
-    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'empty_responses'"):
-        return {}
-    return coverage.read(connection, table, subjects, first, last, relation="empty_responses")
+    """Return the noted units of *subjects* in *intervals*."""
+    first, last, name = intervals[0][0], intervals[-1][1], "empty_responses"
+    with ledger.read_transaction(dataset.path) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", [name]):
+            return {}
+        return coverage.read(connection, table, subjects, first, last, relation=name)

@@ -9,7 +9,7 @@ import polars as pl
 
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Request
-from beaconframes.errors import DatasetError, ProtocolError
+from beaconframes.errors import ProtocolError
 from beaconframes.http.status_errors import NOT_JSON
 from beaconframes.intervals import intervals_of
 
@@ -95,11 +95,7 @@ def resolve_pubkeys(
 
 def stored_indices(store: LocalStore, pubkeys: Sequence[str]) -> dict[str, int]:
     """Return the stored indices of *pubkeys*."""
-    try:
-        rows = store.select(TABLE, pubkeys, ONLY_UNIT, SCHEMA).rows.collect()
-    except DatasetError:
-        # The store has removed the damaged rows, so their keys are requested again.
-        return {}
+    rows = store.read(TABLE, pubkeys, ONLY_UNIT, SCHEMA)
     return dict(rows.select("pubkey", "validator_index").iter_rows())
 
 

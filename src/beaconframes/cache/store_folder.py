@@ -98,13 +98,14 @@ class StoreFolder:
                 raise DatasetError(f"the ledger of {self.path} is damaged")
             meta = dataset.meta
         except DatasetBusy as error:
-            self._warn(error.message, error.hint)
+            self.warn_unusable(error)
             return
         except DatasetError as error:
             self._rename_unreadable(error)
             return
         if meta.get("chain", self._meta["chain"]) != self._meta["chain"]:
-            self._warn(f"{self.path} has rows of another chain", CHOOSE_FOLDER)
+            reason = f"{self.path} has rows of another chain"
+            self.warn_unusable(DatasetError(reason, hint=CHOOSE_FOLDER))
             return
         self._dataset = dataset
         self._finalized = max(self._finalized, int(meta.get("finalized_epoch", -1)))
@@ -115,13 +116,11 @@ class StoreFolder:
         try:
             self.path.rename(renamed)
         except OSError:
-            self._warn(error.message, error.hint)
+            self.warn_unusable(error)
         else:
-            self._warn(
-                f"{error.message}; it was renamed to {renamed}, and a new store is created",
-                "Delete the renamed folder",
-                state="the store was replaced",
-            )
+            reason = f"{error.message}; it was renamed to {renamed}, and a new store is created"
+            renaming = DatasetError(reason, hint="Delete the renamed folder")
+            self.warn_unusable(renaming, state="the store was replaced")
 
     def _create(self) -> None:
         """Create the dataset unless it exists; other processes never see an unfinished one."""
@@ -143,7 +142,7 @@ class StoreFolder:
                     shutil.rmtree(draft, ignore_errors=True)
                     # Another process may have created it at the same time.
                     if not ledger.exists(self.path):
-                        self._warn(str(error), CHOOSE_FOLDER)
+                        self.warn_unusable(DatasetError(str(error), hint=CHOOSE_FOLDER))
                         return
             self._open()
 
@@ -164,26 +163,20 @@ class StoreFolder:
             return method(dataset, *args, **kwargs)
         except DatasetError as error:
             if dataset.has_intact_ledger:
-                self._warn(error.message, error.hint)
+                self.warn_unusable(error)
             else:
                 with self._lock:
                     self._dataset = None
                     self._rename_unreadable(error)
         except OSError as error:
-            self._warn(f"{self.path}: {error.strerror or error}", None)
+            self.warn_unusable(DatasetError(f"{self.path}: {error.strerror or error}"))
         return None
 
-    def warn_unusable(self, error: DatasetError) -> None:
-        """Warn once that the store cannot be used because of *error*."""
-        self._warn(error.message, error.hint)
-
-    def _warn(
-        self, message: str, hint: str | None, *, state: str = "the store is not used"
-    ) -> None:
-        """Warn once about the *state* of the store; log every later reason."""
+    def warn_unusable(self, error: DatasetError, *, state: str = "the store is not used") -> None:
+        """Warn once about the *state* of the store because of *error*; log every later error."""
         if self._has_warned:
-            log.debug("%s: %s", state, message)
+            log.debug("%s: %s", state, error.message)
             return
         self._has_warned = True
-        warning = StoreUnavailable(f"{state}: {message}", hint=hint)
+        warning = StoreUnavailable(f"{state}: {error.message}", hint=error.hint)
         warnings.warn(warning, stacklevel=find_caller_level())

@@ -14,7 +14,6 @@ from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Post, Shape
 from beaconframes.errors import (
-    DatasetError,
     RequestLimitExceeded,
     ResponseError,
     ServiceError,
@@ -23,7 +22,6 @@ from beaconframes.errors import (
 from beaconframes.fetch.completeness import drop_unrequested
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.fetch.source import Connection
-from beaconframes.intervals import intervals_of
 from beaconframes.load_context import LOAD
 from beaconframes.schema import Count, Epoch, Flag, Table, Text
 
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Covered
     from beaconframes.endpoint import ChainHead
     from beaconframes.fetch.source import Source
-    from beaconframes.intervals import Intervals
 
 
 class ValidatorEpochs(Table):
@@ -112,8 +109,8 @@ class ValidatorEpochsCache:
         missing = set(indices) - set(rows["validator_index"])
         if store is not None and missing:
             subjects = [str(index) for index in missing]
-            stored = read_stored(store, missing, intervals_of(range(until, FAR + 1)))
-            epochs = intervals_of(range(until + 1))
+            stored = store.read(TABLE, subjects, ((until, FAR),), SCHEMA)
+            epochs = ((0, until),)
             covered = store.coverage(TABLE, subjects, epochs)
             # The rows of a known validator cover one epoch only.
             unknown = [int(subject) for subject, found in covered.items() if found == epochs]
@@ -193,7 +190,7 @@ class ValidatorEpochsCache:
         store = self._explorer.local_store
         if has_known or store is None or not indices:
             return has_known
-        stored = read_stored(store, indices, intervals_of(range(FAR + 1)))
+        stored = store.read(TABLE, [str(index) for index in indices], ((0, FAR),), SCHEMA)
         return not stored.filter(was_known).is_empty()
 
     def _add(self, rows: pl.DataFrame, until: int) -> None:
@@ -224,15 +221,6 @@ class ValidatorEpochsCache:
             known = final.filter(pl.col("status").is_not_null())
             store.put(TABLE, known, GRID, covered, finalized, empty=unknown)
             store.compact_small(TABLE)
-
-
-def read_stored(store: LocalStore, indices: Collection[int], epochs: Intervals) -> pl.DataFrame:
-    """Return the stored rows of validators in some *epochs*; none if they are damaged."""
-    try:
-        return store.select(TABLE, [str(index) for index in indices], epochs, SCHEMA).rows.collect()
-    except DatasetError:
-        # The store has removed the damaged rows, so they are requested again.
-        return SCHEMA.to_frame()
 
 
 def unknown_rows(indices: Collection[int]) -> pl.DataFrame:
