@@ -20,7 +20,6 @@ from beaconframes.dataset.coverage import (
     MAX_UNIT,
     PRUNE_MARK,
     CoveredTables,
-    decode_grids,
     precedes,
     sort_key,
 )
@@ -73,10 +72,10 @@ class MaintainedTables(CoveredTables):
         Of the segments, those are rewritten whose units are all from *first* to *last*. Memory
         holds two segments at a time. The old files stay readable for an hour.
         """
-        for name, grid in self.grids().items():
+        for name in self.grids():
             if table in (None, name):
                 with self.writing() as writer:
-                    compact_segments(writer, name, grid, first, last)
+                    compact_segments(writer, name, first, last)
 
     def replace_tables(
         self,
@@ -91,7 +90,7 @@ class MaintainedTables(CoveredTables):
         """
         with self.writing() as writer:
             for name, new in tables.items():
-                listed = ledger.get_segments(writer.connection, name)
+                listed = writer.segments(name)
                 rows, key = new, (keep or {}).get(name)
                 if key is not None and listed:
                     old = scan_segments(self.path, listed)
@@ -116,7 +115,7 @@ class MaintainedTables(CoveredTables):
         """
         with self.writing() as writer:
             for name, (column, first) in starts.items():
-                for segment in ledger.get_segments(writer.connection, name):
+                for segment in writer.segments(name):
                     is_cut = segment.may_contain({column: (first, MAX_UNIT)})
                     if is_cut or segment.rows < SMALL_SEGMENT:
                         rest = scan_segments(self.path, [segment]).filter(pl.col(column) < first)
@@ -135,21 +134,19 @@ class MaintainedTables(CoveredTables):
         last: int = MAX_UNIT,
     ) -> None:
         """Remove the rows of a table, or of some subjects and units, and their coverage."""
-        grid = self.grids().get(table)
-        if grid is None:
+        if table not in self.grids():
             raise UsageError(
                 f"{self.path} has no coverage of a table {table!r}",
                 hint=f"It has: {', '.join(self.grids()) or 'none'}",
             )
         with self.writing() as writer:
-            remove_rows(writer, table, grid, subjects, first, last)
+            remove_rows(writer, table, subjects, first, last)
 
     def prune_units(self, table: str, units: Covered) -> None:
         """Remove the rows of some *units* of a table with coverage, and their coverage."""
-        grid = self.grids().get(table)
-        if grid is not None and units:
+        if units and table in self.grids():
             with self.writing() as writer:
-                remove_units(writer, table, grid, units)
+                remove_units(writer, table, units)
 
     def prune_oldest(self, *, to: int | None = None, before: float | None = None) -> None:
         """Remove the segments that were written first, and the coverage of their rows.
@@ -158,12 +155,12 @@ class MaintainedTables(CoveredTables):
         """
         with self.writing() as writer:
             while (oldest := find_excess(writer, to, before)) is not None:
-                grid = decode_grids(ledger.get_meta(writer.connection, inner=True))[oldest.table]
                 if segments.find_damage(oldest, self.path, thorough=True):
-                    remove_damaged(writer, oldest.table, grid)
+                    remove_damaged(writer, oldest.table)
                 else:
                     rows = pl.read_parquet(self.path / oldest.path, glob=False)
-                    remove_units(writer, oldest.table, grid, coverage.find_covered(rows, grid))
+                    units = coverage.find_covered(rows, writer.grids[oldest.table])
+                    remove_units(writer, oldest.table, units)
 
     def mend(self) -> list[Damage]:
         """Remove damaged segments and their coverage, so that they can be loaded again.
@@ -171,21 +168,18 @@ class MaintainedTables(CoveredTables):
         Returns the damaged segments.
         """
         damaged = self.verify()
-        grids = self.grids()
-        for table in dict.fromkeys(damage.table for damage in damaged):
-            if table in grids:
-                with self.writing() as writer:
-                    remove_damaged(writer, table, grids[table])
+        for table in self.grids().keys() & {damage.table for damage in damaged}:
+            with self.writing() as writer:
+                remove_damaged(writer, table)
         return damaged
 
 
 def find_excess(writer: Writer, to: int | None, before: float | None) -> Segment | None:
     """Return the first segment of `prune_oldest` that does not stay; None if all stay."""
-    grids = decode_grids(ledger.get_meta(writer.connection, inner=True))
-    listed = ledger.get_segments(writer.connection)
+    listed = writer.segments()
     is_too_large = to is not None and sum(segment.bytes for segment in listed) > to
     for segment in listed:
-        if segment.rows and segment.table in grids:
+        if segment.rows and segment.table in writer.grids:
             # The rows of a damaged segment are requested again anyway.
             written_at = 0.0
             with suppress(OSError):
@@ -226,14 +220,13 @@ def delete_unlisted(folder: Path, listed: Collection[str]) -> None:
                 file.unlink(missing_ok=True)
 
 
-def compact_segments(
-    writer: Writer, table: str, grid: Grid, first: int = 0, last: int = MAX_UNIT
-) -> None:
+def compact_segments(writer: Writer, table: str, first: int, last: int) -> None:
     """Rewrite segments of *table* as large sorted ones, from the first small or overlapping one.
 
     Only segments take part whose units are all from *first* to *last*.
     """
-    ordered = [s for s in ledger.get_segments(writer.connection, table) if s.rows]
+    grid = writer.grids[table]
+    ordered = [s for s in writer.segments(table) if s.rows]
     if (first, last) != (0, MAX_UNIT):
         ordered = [s for s in ordered if s.is_within(grid.unit, [(first, last)])]
     ordered.sort(key=lambda segment: sort_key(segment, grid))
@@ -288,12 +281,7 @@ def scan_segments(folder: Path, chosen: list[Segment]) -> pl.LazyFrame:
 
 
 def remove_rows(
-    writer: Writer,
-    table: str,
-    grid: Grid,
-    subjects: Collection[str] | None,
-    first: int,
-    last: int,
+    writer: Writer, table: str, subjects: Collection[str] | None, first: int, last: int
 ) -> None:
     """Remove rows and coverage of *subjects* (None: of all) in the units *first* to *last*.
 
@@ -301,31 +289,41 @@ def remove_rows(
     """
     units = coverage.read(writer.connection, table, subjects, first, last)
     if subjects is None and first <= 0 and last >= MAX_UNIT:
-        retire_segments(writer.connection, ledger.get_segments(writer.connection, table))
+        retire_segments(writer.connection, writer.segments(table))
+    remove_units(writer, table, units)
+    if subjects is None and first <= 0 and last >= MAX_UNIT:
         writer.drop_table(table)
-    remove_units(writer, table, grid, units)
 
 
-def remove_units(writer: Writer, table: str, grid: Grid, units: Covered) -> None:
+def remove_units(writer: Writer, table: str, units: Covered) -> None:
     """Remove the rows and the coverage of *units*."""
     if not units:
         return
-    bounds = coverage.find_bounds_of_units(grid, units)
-    for segment in ledger.get_segments(writer.connection, table):
-        if not segment.rows or not segment.may_contain(bounds):
-            continue
-        rows = scan_segments(writer.folder, [segment]).collect()
-        rest = coverage.filter_covered(rows, grid, units, inside=False)
-        if rest.height < segment.rows:
+    for segment in writer.segments(table):
+        rest = read_other_rows(writer.folder, segment, writer.grids[table], units)
+        if rest is not None:
             retire_segments(writer.connection, [segment])
             writer.add_segment(table, rest)
     coverage.remove(writer.connection, table, units)
     ledger.increase(writer.connection, PRUNE_MARK)
 
 
-def remove_damaged(writer: Writer, table: str, grid: Grid) -> None:
+def read_other_rows(
+    folder: Path, segment: Segment, grid: Grid, units: Covered
+) -> pl.DataFrame | None:
+    """Return the rows of *segment* that are not in *units*; None if it has no row in them."""
+    if not (units and segment.rows):
+        return None
+    if not segment.may_contain(coverage.find_bounds_of_units(grid, units)):
+        return None
+    rows = scan_segments(folder, [segment]).collect()
+    rest = coverage.filter_covered(rows, grid, units, inside=False)
+    return rest if rest.height < segment.rows else None
+
+
+def remove_damaged(writer: Writer, table: str) -> None:
     """Remove damaged segments, and the coverage of all rows that they may have contained."""
-    listed = ledger.get_segments(writer.connection, table)
+    grid, listed = writer.grids[table], writer.segments(table)
     damaged = [one for one in listed if segments.find_damage(one, writer.folder, thorough=True)]
     retire_segments(writer.connection, damaged)
     for segment in damaged:
@@ -337,4 +335,4 @@ def remove_damaged(writer: Writer, table: str, grid: Grid) -> None:
             least, greatest = segment.ranges[grid.subject]
             covered = coverage.read(writer.connection, table)
             subjects = [s for s in covered if least <= type(least)(s) <= greatest]  # type: ignore[operator]
-        remove_rows(writer, table, grid, subjects, int(low), int(high))
+        remove_rows(writer, table, subjects, int(low), int(high))

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset import coverage, ledger, segments
-from beaconframes.dataset.maintenance import scan_segments
+from beaconframes.dataset.maintenance import read_other_rows, scan_segments
 from beaconframes.errors import DatasetError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from beaconframes.dataset.coverage import Covered, Grid
@@ -80,53 +80,35 @@ def add_tables(writer: Writer, folder: Path) -> None:
         schema = segments.read_schema(folder, listed[table])
         if schema is not None:
             writer.add(table, pl.DataFrame(schema=schema))
-        before = ledger.get_segments(writer.connection, table)
+        before = writer.segments(table)
         new = coverage.subtract(covered[table], coverage.read(writer.connection, table))
         overlap = coverage.subtract(covered[table], new)
         writer.add_covered(table, pl.DataFrame(schema=schema), grid, {})
         coverage.add(writer.connection, table, covered[table])
         if overlap:
-            check_equal(writer.folder, before, folder, listed[table], grid, overlap)
+            stored = read_units(writer.folder, before, grid, overlap)
+            first, last = coverage.find_bounds_of_units(grid, overlap)[grid.unit]
+            name = f"{table}, {grid.unit} {first} to {last}"
+            if not stored.equals(read_units(folder, listed[table], grid, overlap)):
+                raise DatasetError(
+                    f"{folder} has other rows of {name} than the datasets before it",
+                    hint="Prune the wrong ones, or request them again",
+                )
+            log.info("%s has rows of %s that an earlier dataset has, too", folder, name)
         for segment in listed[table]:
             if segment.rows:
-                add_segment(writer, folder, segment, grid, overlap)
+                add_segment(writer, folder, segment, overlap)
 
 
-def add_segment(
-    writer: Writer, folder: Path, segment: Segment, grid: Grid, overlap: Covered
-) -> None:
+def add_segment(writer: Writer, folder: Path, segment: Segment, overlap: Covered) -> None:
     """Add a segment: its file, unless some of its rows are in *overlap*; then its other rows."""
-    if overlap and segment.may_contain(coverage.find_bounds_of_units(grid, overlap)):
-        rows = scan_segments(folder, [segment]).collect()
-        rest = coverage.filter_covered(rows, grid, overlap, inside=False)
-        if rest.height < segment.rows:
-            writer.add_segment(segment.table, rest)
-            return
+    rest = read_other_rows(folder, segment, writer.grids[segment.table], overlap)
+    if rest is not None:
+        writer.add_segment(segment.table, rest)
+        return
     if reason := segments.find_damage(segment, folder, thorough=True):
         raise DatasetError(f"{folder / segment.path} {reason}", hint="Run mend() on the dataset")
     writer.add_file(segment, folder / segment.path)
-
-
-def check_equal(
-    before: Path,
-    old: Sequence[Segment],
-    folder: Path,
-    new: Sequence[Segment],
-    grid: Grid,
-    overlap: Covered,
-) -> None:
-    """Raise DatasetError unless the segments *old* and *new* have the same rows in *overlap*."""
-    one, other = (
-        read_units(place, listed, grid, overlap) for place, listed in ((before, old), (folder, new))
-    )
-    first, last = coverage.find_bounds_of_units(grid, overlap)[grid.unit]
-    name = f"{(*old, *new)[0].table}, {grid.unit} {first} to {last}"
-    if not one.equals(other):
-        raise DatasetError(
-            f"{folder} has other rows of {name} than the datasets before it",
-            hint="Prune the wrong ones, or request them again",
-        )
-    log.info("%s has rows of %s that an earlier dataset has, too", folder, name)
 
 
 def read_units(folder: Path, listed: Iterable[Segment], grid: Grid, units: Covered) -> pl.DataFrame:

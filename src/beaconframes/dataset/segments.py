@@ -65,7 +65,8 @@ class Writer:
         self._schemas: dict[str, pl.Schema] = {}
         self._buffers: dict[str, RowBuffer] = {}
         with connection.translate_errors():
-            self._grids = coverage.decode_grids(ledger.get_meta(connection, inner=True))
+            self.grids = coverage.decode_grids(ledger.get_meta(connection, inner=True))
+            """The columns of subject and unit of each table with coverage."""
             self._number = ledger.next_number(connection)
         self.written: list[Segment] = []
         """The segments of this commit so far."""
@@ -103,14 +104,14 @@ class Writer:
         Rows outside *complete* are ignored, and so are rows that were covered before. So it is safe
         to add the same rows twice, also from several processes.
         """
-        if self._grids.get(table) != grid:
-            if table in self._grids:
+        if self.grids.get(table) != grid:
+            if table in self.grids:
                 raise UsageError(
-                    f"table {table} is covered by other columns: {self._grids[table]}",
+                    f"table {table} is covered by other columns: {self.grids[table]}",
                     hint="Use the same grid, or prune the table first",
                 )
-            self._grids[table] = grid
-            ledger.set_meta(self.connection, coverage.encode_grids(self._grids))
+            self.grids[table] = grid
+            ledger.set_meta(self.connection, coverage.encode_grids(self.grids))
         intervals = [part for parts in complete.values() for part in parts]
         if not intervals:
             return
@@ -148,15 +149,19 @@ class Writer:
             ) from error
         self._list(replace(segment, path=f"{segment.table}/{name}"))
 
+    def segments(self, table: str | None = None, *, limit: int = -1) -> list[Segment]:
+        """Return the segments of one table, or of all, as this commit has them so far."""
+        return ledger.get_segments(self.connection, table, limit=limit)
+
     def drop_table(self, table: str) -> None:
         """Remove the columns and the grid of a table whose segments were removed."""
         self._schemas.pop(table, None)
-        self._grids.pop(table, None)
-        ledger.set_meta(self.connection, coverage.encode_grids(self._grids))
+        self.grids.pop(table, None)
+        ledger.set_meta(self.connection, coverage.encode_grids(self.grids))
 
     def has_table(self, table: str) -> bool:
         """Return whether the table exists, or will exist after this commit."""
-        return table in self._schemas or bool(self._segments(table, limit=1))
+        return table in self._schemas or bool(self.segments(table, limit=1))
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -171,16 +176,16 @@ class Writer:
         """Write the buffered rows; called at the end of ``Dataset.writing``."""
         for table, buffer in self._buffers.items():
             # An empty table stores its columns in an empty segment.
-            if buffer.rows or not self._segments(table, limit=1):
+            if buffer.rows or not self.segments(table, limit=1):
                 self._write(table, pl.concat(buffer.take_all()))
         self._buffers.clear()
 
     def _schema(self, table: str, frame: pl.DataFrame) -> pl.Schema:
         if table not in self._schemas:
-            listed = self._segments(table, limit=1)
+            listed = self.segments(table, limit=1)
             schema = read_schema(self.folder, listed) if listed else frame.schema
             if schema is None:  # The first segment is damaged.
-                schema = read_schema(self.folder, self._segments(table))
+                schema = read_schema(self.folder, self.segments(table))
             if schema is None:
                 raise DatasetError(
                     f"no segment of table {table} in {self.folder} can be read",
@@ -189,11 +194,8 @@ class Writer:
             self._schemas[table] = schema
         return self._schemas[table]
 
-    def _segments(self, table: str, limit: int = -1) -> list[Segment]:
-        return ledger.get_segments(self.connection, table, limit=limit)
-
     def _write(self, table: str, rows: pl.DataFrame) -> None:
-        grid = self._grids.get(table)
+        grid = self.grids.get(table)
         grid_columns: list[str] = []
         if grid is not None:
             grid_columns = [name for name in (grid.subject, grid.unit) if name is not None]

@@ -147,11 +147,11 @@ class ChainIndex:
             first = writer.meta.get(FIRST_UNSETTLED)
             if first is None:
                 return
-            for name, grid in self.dataset.grids().items():
+            for name in self.dataset.grids():
                 indexed = INDEXED_TABLES.get(name)
                 if indexed is not None and indexed.unit != "period":
                     start = find_units(indexed.unit, first, self.chain)[0]
-                    remove_rows(writer, name, grid, None, start, MAX_UNIT)
+                    remove_rows(writer, name, None, start, MAX_UNIT)
             writer.set_meta({FIRST_UNSETTLED: None})
 
     @property
