@@ -184,14 +184,7 @@ class ValidatorEpochsCache:
 
     def _has_known(self, indices: Collection[int]) -> bool:
         """Return whether an earlier response had any of the validators *indices*."""
-        was_known = pl.col("validator_index").is_in(list(indices)) & pl.col("status").is_not_null()
-        with self._lock:
-            has_known = not self._rows.filter(was_known).is_empty()
-        store = self._explorer.local_store
-        if has_known or store is None or not indices:
-            return has_known
-        stored = store.read(TABLE, [str(index) for index in indices], ((0, FAR),), SCHEMA)
-        return not stored.filter(was_known).is_empty()
+        return not self.known(indices, -1).filter(pl.col("status").is_not_null()).is_empty()
 
     def _add(self, rows: pl.DataFrame, until: int) -> None:
         """Hold received *rows* in memory, and store what they state about final epochs."""

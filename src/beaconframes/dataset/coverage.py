@@ -149,7 +149,7 @@ class CoveredTables(ABC):
             return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
         chosen.sort(key=lambda segment: sort_key(segment, grid))
         rows = pl.scan_parquet([self.path / segment.path for segment in chosen], glob=False)
-        ordered = are_disjoint(chosen, grid)
+        ordered = all(precedes(one, following, grid) for one, following in pairwise(chosen))
         requested = intervals_of(numbers)
         if all(segment.is_within(grid.unit, parts) for segment in chosen) and (
             grid.subject is None
@@ -363,11 +363,6 @@ def build_filter(
 def sort_key(segment: Segment, grid: Grid) -> tuple[Any, ...]:
     """Return the lowest key of a segment, by which segments are sorted."""
     return tuple(segment.ranges[name][0] for name in grid.key if name in segment.ranges)
-
-
-def are_disjoint(ordered: Sequence[Segment], grid: Grid) -> bool:
-    """Return whether the key ranges of sorted segments are known not to overlap."""
-    return all(precedes(one, following, grid) for one, following in pairwise(ordered))
 
 
 def precedes(one: Segment, following: Segment, grid: Grid) -> bool:

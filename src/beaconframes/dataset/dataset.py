@@ -238,8 +238,13 @@ class Dataset(MaintainedTables):
         DatasetError. A segment that is missing or has another size raises DatasetError too.
         """
         listed = self.segments(table)
+        if not listed and schema is not None:
+            return pl.LazyFrame(schema=schema)
         if not listed:
-            return self._scan_missing_table(table, schema)
+            raise DatasetError(
+                f"{self.path} has no table {table!r}",
+                hint=f"It has: {', '.join(self.tables()) or 'none'}",
+            )
         self._check_scanned(listed)
         paths = [self.path / segment.path for segment in listed]
         rows = pl.scan_parquet(paths, glob=False, hive_partitioning=False)
@@ -302,9 +307,7 @@ class Dataset(MaintainedTables):
         """
         with ledger.write_transaction(self.path) as connection:
             if not self._cleaned:
-                listed = {segment.path for segment in ledger.get_segments(connection)}
-                retired = maintenance.list_retired_files(connection)
-                maintenance.delete_unlisted(self.path, listed | retired)
+                maintenance.delete_unlisted(self.path, connection)
                 self._cleaned = True
             writer = Writer(self.path, connection)
             yield writer
@@ -348,14 +351,6 @@ class Dataset(MaintainedTables):
     def _damage_error(self, segment: Segment, reason: str, hint: str) -> DatasetError:
         return DatasetError(
             f"table {segment.table} of {self.path} is damaged: {segment.path} {reason}", hint=hint
-        )
-
-    def _scan_missing_table(self, table: str, schema: Schema | None) -> pl.LazyFrame:
-        if schema is not None:
-            return pl.LazyFrame(schema=schema)
-        raise DatasetError(
-            f"{self.path} has no table {table!r}",
-            hint=f"It has: {', '.join(self.tables()) or 'none'}",
         )
 
 

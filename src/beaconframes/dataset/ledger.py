@@ -80,19 +80,22 @@ class Segment:
     def may_contain(self, bounds: Mapping[str, tuple[int, int]]) -> bool:
         """Return whether the file may contain rows whose columns are within *bounds*."""
         for name, (low, high) in bounds.items():
-            least, greatest = self.ranges.get(name, (low, high))
-            if not isinstance(least, int) or not isinstance(greatest, int):
-                continue
-            if greatest < low or least > high:
+            known = self._find_numbers(name)
+            if known is not None and (known[1] < low or high < known[0]):
                 return False
         return True
 
     def is_within(self, column: str, parts: Iterable[tuple[int, int]]) -> bool:
         """Return whether *column* is known to be inside one of *parts* in all rows."""
-        least, greatest = self.ranges.get(column, ("", ""))
-        if not isinstance(least, int) or not isinstance(greatest, int):
-            return False
-        return any(first <= least and greatest <= last for first, last in parts)
+        known = self._find_numbers(column)
+        return known is not None and any(
+            low <= known[0] and known[1] <= high for low, high in parts
+        )
+
+    def _find_numbers(self, column: str) -> tuple[int, int] | None:
+        """Return the range of a column of numbers, if it is known."""
+        low, high = self.ranges.get(column, ("", ""))
+        return (low, high) if isinstance(low, int) and isinstance(high, int) else None
 
 
 def create(folder: Path, meta: Mapping[str, Any]) -> None:
@@ -257,31 +260,20 @@ def get_segments(
             f" {condition} ORDER BY number LIMIT :limit",
             {"table": table, "limit": limit},
         )
-        return [
-            Segment(
-                table,
-                path,
-                rows,
-                size,
-                sha256,
-                {name: tuple(ends) for name, ends in json.loads(text).items()},
-            )
-            for table, path, rows, size, sha256, text in entries
-        ]
+        segments = []
+        for name, path, rows, size, sha256, text in entries:
+            ranges = {column: tuple(ends) for column, ends in json.loads(text).items()}
+            segments.append(Segment(name, path, rows, size, sha256, ranges))
+        return segments
 
 
 def add_segment(connection: Database, number: int, segment: Segment) -> None:
     """List a segment, which adds its rows to the dataset."""
-    row = (
-        number,
-        segment.table,
-        segment.path,
-        segment.rows,
-        segment.bytes,
-        segment.sha256,
-        json.dumps(segment.ranges),
+    cells = {**vars(segment), "ranges": json.dumps(segment.ranges), "number": number}
+    connection.execute(
+        "INSERT INTO segments VALUES (:number, :table, :path, :rows, :bytes, :sha256, :ranges)",
+        cells,
     )
-    connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def drop_segments(connection: Database, paths: Collection[str]) -> None:

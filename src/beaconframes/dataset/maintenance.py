@@ -189,17 +189,6 @@ def find_excess(writer: Writer, to: int | None, before: float | None) -> Segment
     return None
 
 
-def list_retired_files(connection: Database) -> set[str]:
-    """Return the retired files that another process may still read."""
-    retired = ledger.get_meta(connection, inner=True).get(RETIRED, {})
-    now = time.time()
-    # A time in the future means that the clock was set back: delete the file now.
-    recent = {path: at for path, at in retired.items() if 0 <= now - at < RETIREMENT_SECONDS}
-    if recent != retired:
-        ledger.set_meta(connection, {RETIRED: recent})
-    return set(recent)
-
-
 def retire_segments(connection: Database, retiring: Collection[Segment]) -> None:
     """Remove segments from the ledger; their files are deleted an hour later."""
     ledger.drop_segments(connection, [segment.path for segment in retiring])
@@ -208,15 +197,22 @@ def retire_segments(connection: Database, retiring: Collection[Segment]) -> None
     ledger.set_meta(connection, {RETIRED: retired | {segment.path: now for segment in retiring}})
 
 
-def delete_unlisted(folder: Path, listed: Collection[str]) -> None:
-    """Delete the files of unfinished commits: drafts, and segments that are not *listed*."""
+def delete_unlisted(folder: Path, connection: Database) -> None:
+    """Delete drafts and segments of unfinished commits, and segments retired an hour ago."""
+    retired = ledger.get_meta(connection, inner=True).get(RETIRED, {})
+    now = time.time()
+    # A time in the future means that the clock was set back: delete the file now.
+    recent = {path: at for path, at in retired.items() if 0 <= now - at < RETIREMENT_SECONDS}
+    if recent != retired:
+        ledger.set_meta(connection, {RETIRED: recent})
+    kept = {segment.path for segment in ledger.get_segments(connection)}.union(recent)
     for home in folder.iterdir():
         if home.is_symlink() or not home.is_dir() or not segments.is_table_name(home.name):
             continue
         for file in home.iterdir():
             path = f"{home.name}/{file.name}"
             draft = file.name.startswith(".") and file.name.endswith(".tmp")
-            if draft or (segments.PATH.fullmatch(path) and path not in listed):
+            if draft or (segments.PATH.fullmatch(path) and path not in kept):
                 file.unlink(missing_ok=True)
 
 
