@@ -245,18 +245,18 @@ class Dataset(MaintainedTables):
                 f"{self.path} has no table {table!r}",
                 hint=f"It has: {', '.join(self.tables()) or 'none'}",
             )
-        self._check_scanned(listed)
-        paths = [self.path / segment.path for segment in listed]
-        rows = pl.scan_parquet(paths, glob=False, hive_partitioning=False)
-        return self._decode(rows, table)
+        self._check(listed)
+        return self._scan(listed)
 
     def read(self, segment: Segment) -> pl.LazyFrame:
         """Return the rows of one segment; raise DatasetError if it is damaged."""
-        rows = maintenance.scan_segments(self.path, [segment])
-        return self._decode(rows, segment.table)
+        self._check([segment], thorough=True)
+        return self._scan([segment])
 
-    def _decode(self, rows: pl.LazyFrame, table: str) -> pl.LazyFrame:
-        columns = self._hex_columns.get(table)
+    def _scan(self, listed: Sequence[Segment]) -> pl.LazyFrame:
+        paths = [self.path / segment.path for segment in listed]
+        rows = pl.scan_parquet(paths, glob=False, hive_partitioning=False)
+        columns = self._hex_columns.get(listed[0].table)
         return hex_columns.decode(rows, columns) if columns else rows
 
     def check_files(self) -> None:
@@ -336,10 +336,10 @@ class Dataset(MaintainedTables):
             self._verified.pop(segment.path, None)
             raise self._damage_error(segment, reason, self._damage_hint)
 
-    def _check_scanned(self, listed: Sequence[Segment]) -> None:
-        """Raise DatasetError for a segment that is missing or has another size."""
+    def _check(self, listed: Sequence[Segment], *, thorough: bool = False) -> None:
+        """Raise DatasetError for a damaged segment; *thorough* reads all of its file."""
         for segment in listed:
-            if reason := self._find_damage(segment, thorough=False):
+            if reason := self._find_damage(segment, thorough=thorough):
                 raise self._damage_error(segment, reason, RESTORE)
 
     def _find_damage(self, segment: Segment, *, thorough: bool) -> str | None:
@@ -395,7 +395,7 @@ class PublishedDataset(Dataset):
         """Return the files of one table, or of all, by path."""
         return [segment for segment in self._files if table in (None, segment.table)]
 
-    def _check_scanned(self, listed: Sequence[Segment]) -> None:
+    def _check(self, listed: Sequence[Segment], *, thorough: bool = False) -> None:
         """Raise DatasetError for a table that is not Parquet, and for a damaged file."""
         table = listed[0].table
         form = self.manifest["tables"][table]["format"]
@@ -406,13 +406,7 @@ class PublishedDataset(Dataset):
             )
         for segment in listed:
             self._check_segment(segment)
-
-    def read(self, segment: Segment) -> pl.LazyFrame:
-        """Return the rows of one file; raise DatasetError if it is damaged."""
-        self._check_segment(segment)
-        if reason := self._find_damage(segment, thorough=True):
-            raise self._damage_error(segment, reason, self._damage_hint)
-        return pl.scan_parquet(self.path / segment.path, glob=False, hive_partitioning=False)
+        super()._check(listed, thorough=thorough)
 
     def writing(self) -> NoReturn:
         """Raise DatasetError: an export is read-only."""
