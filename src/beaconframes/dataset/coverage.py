@@ -174,17 +174,20 @@ def read(
     first: int = 0,
     last: int = MAX_UNIT,
     *,
+    whole: bool = False,
     relation: str = "coverage",
 ) -> Covered:
     """Return the coverage from *first* to *last*, of *subjects* (None: of all).
 
-    Another *relation* of the ledger has intervals in the same columns.
+    Intervals end there, unless they are *whole*. Another *relation* of the ledger has intervals in
+    the same columns.
     """
     subject_filter = (
         "" if subjects is None else "AND subject IN (SELECT value FROM json_each(:subjects))"
     )
+    ends = "first, last" if whole else "max(first, :first), min(last, :last)"
     rows = connection.execute(
-        f"SELECT subject, max(first, :first), min(last, :last) FROM {relation}"  # noqa: S608 - a constant
+        f"SELECT subject, {ends} FROM {relation}"  # noqa: S608 - constants
         f" WHERE table_name = :table AND first <= :last AND last >= :first {subject_filter}"
         " ORDER BY subject, first",
         {
@@ -222,47 +225,37 @@ def subtract(units: Covered, removed: Covered) -> Covered:
     return {subject: parts for subject, parts in rest.items() if parts}
 
 
-def add(connection: Database, table: str, complete: Covered) -> None:
-    """Add the intervals of *complete*; adjacent and overlapping ones are merged."""
-    change(connection, table, complete, lambda old, new: merge_intervals((*old, *new)))
+def add(connection: Database, table: str, complete: Covered) -> Covered:
+    """Add the units *complete*, and return those that were not covered before."""
+    return subtract(complete, change(connection, table, complete, unite))
 
 
 def remove(connection: Database, table: str, units: Covered) -> None:
     """Remove *units*."""
-    change(connection, table, units, subtract_intervals)
+    change(connection, table, units, subtract)
 
 
 def change(
     connection: Database,
     table: str,
     units: Covered,
-    combine: Callable[[Sequence[Interval], Intervals], Intervals],
-) -> None:
-    """Replace the intervals that overlap or touch *units* by what *combine* makes of both."""
-    for subject, parts in units.items():
-        if not parts:
-            continue
-        merged = merge_intervals(parts)
-        # Stored intervals never touch each other. Those that touch new ones start inside of them,
-        # or are the last interval before.
-        old = connection.execute(
-            "SELECT first, last FROM coverage"
-            " WHERE table_name = :table AND subject = :subject"
-            " AND first <= :last + 1 AND last >= :first - 1 AND first >= coalesce("
-            "(SELECT max(first) FROM coverage"
-            " WHERE table_name = :table AND subject = :subject AND first <= :first), 0)"
-            " ORDER BY first",
-            {"table": table, "subject": subject, "first": merged[0][0], "last": merged[-1][1]},
-        )
-        new = combine(old, merged)
-        connection.execute_many(
-            "DELETE FROM coverage WHERE table_name = ? AND subject = ? AND first = ? AND last = ?",
-            [(table, subject, *part) for part in set(old).difference(new)],
-        )
-        connection.execute_many(
-            "INSERT INTO coverage VALUES (?, ?, ?, ?)",
-            [(table, subject, *part) for part in set(new).difference(old)],
-        )
+    combine: Callable[[Covered, Covered], Covered],
+) -> Covered:
+    """Replace and return the stored intervals around *units*: *combine* makes new ones of both."""
+    ends = [end for parts in units.values() for part in parts for end in part]
+    if not ends:
+        return {}
+    stored = read(connection, table, units, min(ends) - 1, max(ends) + 1, whole=True)
+    before, after = (
+        {(table, subject, *part) for subject, parts in covered.items() for part in parts}
+        for covered in (stored, combine(stored, units))
+    )
+    connection.execute_many(
+        "DELETE FROM coverage WHERE table_name = ? AND subject = ? AND first = ? AND last = ?",
+        before - after,
+    )
+    connection.execute_many("INSERT INTO coverage VALUES (?, ?, ?, ?)", sorted(after - before))
+    return stored
 
 
 def decode_grids(meta: dict[str, Any]) -> dict[str, Grid]:

@@ -81,10 +81,9 @@ def add_tables(writer: Writer, folder: Path) -> None:
         if schema is not None:
             writer.add(table, pl.DataFrame(schema=schema))
         before = writer.segments(table)
-        new = coverage.subtract(covered[table], coverage.read(writer.connection, table))
-        overlap = coverage.subtract(covered[table], new)
         writer.add_covered(table, pl.DataFrame(schema=schema), grid, {})
-        coverage.add(writer.connection, table, covered[table])
+        new = coverage.add(writer.connection, table, covered[table])
+        overlap = coverage.subtract(covered[table], new)
         if overlap:
             stored = read_units(writer.folder, before, grid, overlap)
             first, last = coverage.find_bounds_of_units(grid, overlap)[grid.unit]

@@ -112,16 +112,9 @@ class Writer:
                 )
             self.grids[table] = grid
             ledger.set_meta(self.connection, coverage.encode_grids(self.grids))
-        intervals = [part for parts in complete.values() for part in parts]
-        if not intervals:
-            return
-        first, last = min(part[0] for part in intervals), max(part[1] for part in intervals)
-        covered = coverage.read(self.connection, table, complete, first, last)
-        coverage.add(self.connection, table, complete)
-        rows = coverage.filter_covered(rows, grid, complete)
-        self.add(
-            table, coverage.filter_covered(rows, grid, covered, inside=False) if covered else rows
-        )
+        if any(complete.values()):
+            new = coverage.add(self.connection, table, complete)
+            self.add(table, coverage.filter_covered(rows, grid, new))
 
     def add_segment(self, table: str, rows: pl.DataFrame) -> None:
         """Add *rows*, if there are any, as one separate segment."""
