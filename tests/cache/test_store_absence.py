@@ -103,6 +103,24 @@ class TestHoles:
         assert (100, 2) == (rows.height, requests)
         assert 0 == count_data_requests(faulty, lambda: income(explorer, 230, 249))[1]
 
+    @pytest.mark.parametrize("lazy", [False, True])
+    def test_stored_hole_of_all_validators_is_requested_again(self, faulty, explorer, lazy):
+        """The stored rows of a load with nothing left to request are read once, also then."""
+        income(explorer, 230, 239)
+        income(explorer, 241, 249)
+        grid = Grid("validator_index", "epoch", ("validator_index", "epoch"))
+        nothing = v1.INCOME_HISTORY.table.empty()
+        holes = {str(index): ((240, 240),) for index in range(5)}
+        assert explorer.local_store.put("income_history", nothing, grid, holes, 467)
+
+        rows, requests = count_data_requests(
+            faulty,
+            lambda: bf.load_income_history(
+                range(5), since=230, until=249, explorer=explorer, lazy=lazy
+            ),
+        )
+        assert (100, 1) == (rows.lazy().collect().height, requests)
+
 
 EVENTS = {
     "slot/": lambda e: bf.load_slot_withdrawals([3200, 3202], explorer=e),

@@ -217,6 +217,7 @@ class ReadThrough(StoredLoad):
         holes = coverage.subtract(by_subject(ends for _, ends in impossible), self.missing)
         if holes and not self.connection.offline:
             self.store.prune_units(self.table, holes)
+            self._selection = None
 
     def has_all_rows(self, stored: Selection) -> bool:
         """Return whether the number of *stored* rows alone shows that none is missing."""
