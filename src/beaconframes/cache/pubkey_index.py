@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
 import polars as pl
 
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Request
-from beaconframes.errors import ProtocolError
-from beaconframes.http.status_errors import NOT_JSON
 from beaconframes.intervals import intervals_of
+from beaconframes.schema import Count, Epoch, Hex, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,29 +26,25 @@ ONLY_UNIT = intervals_of([0])
 BATCH_LIMIT = 100
 KEYS_PATH = "/api/v1/validator"
 
-Natural = Annotated[int, msgspec.Meta(ge=0)]
 
+class ValidatorKeys(Table):
+    """Public keys. One row per validator."""
 
-class ValidatorKey(msgspec.Struct):
-    """The public key, the index and the eligibility epoch of a validator, in either spelling."""
+    pubkey = Hex("Public key.", key=True)
+    validator_index = Count(
+        "Validator; null until it has an index.",
+        wire=("validator_index", "validatorindex"),
+        nullable=True,
+        optional=True,
+    )
+    activation_eligibility_epoch = Epoch(
+        "Epoch from which the validator certainly exists.",
+        wire=("activation_eligibility_epoch", "activationeligibilityepoch"),
+        nullable=True,
+        optional=True,
+    )
 
-    pubkey: str
-    validatorindex: Natural | None = None
-    validator_index: Natural | None = None
-    activationeligibilityepoch: Natural | None = None
-    activation_eligibility_epoch: Natural | None = None
-
-    @property
-    def index(self) -> int | None:
-        """Return the index."""
-        return self.validator_index if self.validatorindex is None else self.validatorindex
-
-    @property
-    def eligible_since(self) -> int | None:
-        """Return the epoch from which the validator certainly exists."""
-        if self.activationeligibilityepoch is None:
-            return self.activation_eligibility_epoch
-        return self.activationeligibilityepoch
+    is_partial = True
 
 
 def resolve_pubkeys(
@@ -72,23 +67,13 @@ def resolve_pubkeys(
     for start in range(0, len(unknown), BATCH_LIMIT):
         if limit is not None:
             limit.count(f"POST {KEYS_PATH}")
-        validators = fetch_keys(connection, unknown[start : start + BATCH_LIMIT])
-        indices |= {
-            validator.pubkey.lower(): validator.index
-            for validator in validators
-            if validator.index is not None
-        }
+        found = fetch_keys(connection, unknown[start : start + BATCH_LIMIT])
+        indices |= dict(found.select("pubkey", "validator_index").iter_rows())
         # Until it is final, a reorg may give the index to another validator.
-        final = [
-            validator
-            for validator in validators
-            if validator.eligible_since is not None and validator.eligible_since <= finalized
-        ]
-        if final and store is not None:
-            cells = [(validator.pubkey.lower(), validator.index, 0) for validator in final]
-            frame = pl.DataFrame(cells, schema=SCHEMA, orient="row")
-            covered = dict.fromkeys(frame["pubkey"], ONLY_UNIT)
-            store.put(TABLE, frame, GRID, covered, finalized)
+        final = found.filter(pl.col("activation_eligibility_epoch") <= finalized)
+        if store is not None and not final.is_empty():
+            rows = final.select("pubkey", "validator_index", once=pl.lit(0, pl.Int64))
+            store.put(TABLE, rows, GRID, dict.fromkeys(rows["pubkey"], ONLY_UNIT), finalized)
     requested = set(pubkeys)
     return {key: index for key, index in indices.items() if key in requested}
 
@@ -99,8 +84,8 @@ def stored_indices(store: LocalStore, pubkeys: Sequence[str]) -> dict[str, int]:
     return dict(rows.select("pubkey", "validator_index").iter_rows())
 
 
-def fetch_keys(connection: Connection, pubkeys: Sequence[str]) -> list[ValidatorKey]:
-    """Return the validators with these *pubkeys*, from the service."""
+def fetch_keys(connection: Connection, pubkeys: Sequence[str]) -> pl.DataFrame:
+    """Return the validators with these *pubkeys* that have an index, from the service."""
     request = Request(
         "POST",
         KEYS_PATH,
@@ -108,11 +93,5 @@ def fetch_keys(connection: Connection, pubkeys: Sequence[str]) -> list[Validator
         endpoint=f"POST {KEYS_PATH}",
         absent=UNRESOLVED,
     )
-    data = connection.fetch(request)
-    try:
-        validators = msgspec.json.decode(data, type=ValidatorKey | list[ValidatorKey], strict=False)
-    except NOT_JSON as error:
-        raise ProtocolError(
-            f"the response is not a list of validators ({error})", endpoint=request.endpoint
-        ) from None
-    return validators if isinstance(validators, list) else [validators]
+    validators = ValidatorKeys.decode([connection.fetch(request)], connection.chain_head.chain)
+    return validators.filter(pl.col("validator_index").is_not_null())
