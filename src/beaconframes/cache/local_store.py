@@ -22,9 +22,7 @@ from beaconframes.intervals import clip_intervals, merge_intervals, subtract_int
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
 
-    from beaconframes.calendar import Chain
     from beaconframes.dataset import Covered, Grid
     from beaconframes.intervals import Intervals
     from beaconframes.sqlite_file import Database
@@ -50,24 +48,6 @@ CREATE TABLE IF NOT EXISTS empty_responses (
 
 class LocalStore(StoreFolder):
     """The stored rows of one service and chain, and which of their units are complete."""
-
-    def __init__(
-        self,
-        path: Path,
-        *,
-        url: str,
-        chain: Chain,
-        simulated: bool = False,
-        limit: int | None = None,
-    ) -> None:
-        """Store rows of *chain* from *url* in the folder *path*; nothing is opened yet.
-
-        A size above *limit* bytes is one warning.
-        """
-        super().__init__(path, url=url, chain=chain, simulated=simulated)
-        self.limit = limit
-        self._chain = chain
-        self._has_warned_of_size = False
 
     @property
     def finalized(self) -> int:
@@ -170,8 +150,8 @@ class LocalStore(StoreFolder):
 
         self._create()
         is_stored = self._try(commit) is True
-        if is_stored and self.limit is not None and not self._has_warned_of_size:
-            self._check_size(self.limit)
+        if is_stored:
+            self._check_size()
         return is_stored
 
     def prune_units(self, table: str, units: Covered) -> None:
@@ -200,17 +180,6 @@ class LocalStore(StoreFolder):
         """Compact a table that has many small segments."""
         if len(self._try(Dataset.segments, table) or ()) > MAX_SMALL_SEGMENTS:
             self._try(Dataset.compact, table)
-
-    def _check_size(self, limit: int) -> None:
-        """Warn once if the store is larger than its limit."""
-        size = sum(table.bytes for table in (self._try(Dataset.tables) or {}).values())
-        if size > limit:
-            self._has_warned_of_size = True
-            warning = StoreUnavailable(
-                f"the store has {size:,} bytes, more than its limit of {limit:,}",
-                hint=f"Remove what was stored first: bf.store().prune(to={limit})",
-            )
-            warnings.warn(warning, stacklevel=find_caller_level())
 
 
 def confirm_empty(connection: Database, table: str, empty: Covered) -> Covered:

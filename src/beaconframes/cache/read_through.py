@@ -86,7 +86,6 @@ class ReadThrough(StoredLoad):
         self.store.drop_outdated(self.table, self.endpoint.table.schema())
         self.unstored, self.of_other_calls = [], []
         self._selection = None
-        self._stored = {}
         self.missing = self.find_unstored()
 
     def find_unstored(self) -> dict[str, Intervals]:
@@ -138,8 +137,10 @@ class ReadThrough(StoredLoad):
             complete, empty = split_by_rows(fetched, self.grid, last, old, rows)
             if fetched.uncovered:
                 uncovered = find_uncovered_units(self.policy, fetched.uncovered)
-                complete = subtract_uncovered(complete, uncovered)
-                empty = subtract_uncovered(empty, uncovered)
+                of_chain = dict.fromkeys(complete | empty, uncovered.get(CHAIN_SUBJECTS[0], ()))
+                uncovered = coverage.unite(uncovered, of_chain)
+                complete = coverage.subtract(complete, uncovered)
+                empty = coverage.subtract(empty, uncovered)
         if not complete and not empty:
             self.unstored.append(rows)
         elif self.store.put(self.table, final, self.grid, complete, self._finalized, empty=empty):
@@ -358,12 +359,6 @@ def gap_intervals(
             yield gap, (subject, gap[f"first_{grid.unit}"], gap[f"last_{grid.unit}"])
         elif gap.get(grid.unit) is not None:
             yield gap, (subject, gap[grid.unit], gap[grid.unit])
-
-
-def subtract_uncovered(units: Covered, uncovered: Covered) -> Covered:
-    """Return *units* by subject without the *uncovered* ones."""
-    of_chain = dict.fromkeys(units, uncovered.get(CHAIN_SUBJECTS[0], ()))
-    return coverage.subtract(coverage.subtract(units, uncovered), of_chain)
 
 
 def split_by_rows(

@@ -68,13 +68,26 @@ def find_stored_chain(store: Path | bool | None, url: str) -> Chain | None:
 class StoreFolder:
     """A dataset that is created when it is first needed; safe for threads and processes."""
 
-    def __init__(self, path: Path, *, url: str, chain: Chain, simulated: bool = False) -> None:
-        """Name the folder *path* for rows of *chain* from *url*; nothing is opened yet."""
+    def __init__(
+        self,
+        path: Path,
+        *,
+        url: str,
+        chain: Chain,
+        simulated: bool = False,
+        limit: int | None = None,
+    ) -> None:
+        """Name the folder *path* for rows of *chain* from *url*; nothing is opened yet.
+
+        A size above *limit* bytes is one warning.
+        """
         self.path = path
+        self.limit = limit
+        self._chain = chain
         self._meta = {"service": url, "simulated": simulated, "chain": describe_chain(chain)}
         self._dataset: Dataset | None = None
         self._finalized = -1
-        self._has_warned = False
+        self._has_warned = self._has_warned_of_size = False
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -171,6 +184,19 @@ class StoreFolder:
         except OSError as error:
             self.warn_unusable(DatasetError(f"{self.path}: {error.strerror or error}"))
         return None
+
+    def _check_size(self) -> None:
+        """Warn once if the store is larger than its limit."""
+        if self.limit is None or self._has_warned_of_size:
+            return
+        size = sum(table.bytes for table in (self._try(Dataset.tables) or {}).values())
+        if size > self.limit:
+            self._has_warned_of_size = True
+            warning = StoreUnavailable(
+                f"the store has {size:,} bytes, more than its limit of {self.limit:,}",
+                hint=f"Remove what was stored first: bf.store().prune(to={self.limit})",
+            )
+            warnings.warn(warning, stacklevel=find_caller_level())
 
     def warn_unusable(self, error: DatasetError, *, state: str = "the store is not used") -> None:
         """Warn once about the *state* of the store because of *error*; log every later error."""
