@@ -144,9 +144,12 @@ def _read_struct(data: bytes, offset: int = 0, depth: int = 0) -> tuple[dict[int
             number += head >> 4
         else:
             number, offset = _read_value(data, offset, _INTEGER)
-        # Most values are small integers, for which a call takes longer than the rest.
-        if 4 <= kind <= 6 and (byte := data[offset]) < 128:
-            fields[number], offset = (byte >> 1) ^ -(byte & 1), offset + 1
+        if 4 <= kind <= 6:
+            # Most values are small integers, for which a call takes longer than the rest.
+            value, offset = data[offset], offset + 1
+            if value > 127:
+                value, offset = _read_varint(data, offset - 1)
+            fields[number] = (value >> 1) ^ -(value & 1)
         elif kind in (1, 2):
             fields[number] = kind == 1
         else:
@@ -167,8 +170,7 @@ def _read_value(data: bytes, offset: int, kind: int, depth: int = 0) -> tuple[An
             raise IndexError
         return data[offset : offset + length], offset + length
     if kind in (9, 10):
-        length, kind = data[offset] >> 4, data[offset] & 15
-        offset += 1
+        length, kind, offset = data[offset] >> 4, data[offset] & 15, offset + 1
         if length == 15:
             length, offset = _read_varint(data, offset)
         if length > len(data):
@@ -185,11 +187,11 @@ def _read_value(data: bytes, offset: int, kind: int, depth: int = 0) -> tuple[An
 
 def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
     """Return a varint (unsigned, seven bits in each byte), and its end."""
-    number = 0
-    for shift in range(0, 71, 7):
-        byte = data[offset]
-        offset += 1
+    number = shift = 0
+    while (byte := data[offset]) > 127:
         number |= (byte & 127) << shift
-        if byte < 128:
-            return number, offset
-    raise ValueError
+        offset += 1
+        shift += 7
+        if shift > 70:
+            raise ValueError
+    return number | byte << shift, offset + 1
