@@ -140,8 +140,7 @@ class CoveredTables(ABC):
                 )
         if grid is None or not segments or not parts:
             return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
-        numbers = parse_numbers(subjects)
-        bounds = find_bounds(grid, subjects, numbers, parts)
+        bounds = find_bounds(grid, subjects, parts)
         chosen = [segment for segment in segments if segment.rows and segment.may_contain(bounds)]
         for segment in chosen:
             self._check_segment(segment)
@@ -150,7 +149,7 @@ class CoveredTables(ABC):
         chosen.sort(key=lambda segment: sort_key(segment, grid))
         rows = pl.scan_parquet([self.path / segment.path for segment in chosen], glob=False)
         ordered = all(precedes(one, following, grid) for one, following in pairwise(chosen))
-        requested = intervals_of(numbers)
+        requested = intervals_of(parse_numbers(subjects))
         if all(segment.is_within(grid.unit, parts) for segment in chosen) and (
             grid.subject is None
             or subjects is None
@@ -324,22 +323,20 @@ def parse_numbers(subjects: Collection[str] | None) -> list[int]:
 
 
 def find_bounds(
-    grid: Grid,
-    subjects: Collection[str] | None,
-    numbers: Sequence[int],
-    parts: Sequence[tuple[int, int]],
-) -> dict[str, tuple[int, int]]:
-    """Return the bounds of the units in *parts*, and of *subjects* if all of them are *numbers*."""
+    grid: Grid, subjects: Collection[str] | None, parts: Sequence[Interval]
+) -> dict[str, Interval]:
+    """Return the bounds of the units in *parts*, and of *subjects* if all of them are numbers."""
     bounds = {grid.unit: (parts[0][0], parts[-1][1])}
+    numbers = parse_numbers(subjects)
     if grid.subject is not None and subjects and len(numbers) == len(subjects):
         bounds[grid.subject] = (min(numbers), max(numbers))
     return bounds
 
 
-def find_bounds_of_units(grid: Grid, units: Covered) -> dict[str, tuple[int, int]]:
+def find_bounds_of_units(grid: Grid, units: Covered) -> dict[str, Interval]:
     """Return the bounds of *units* by subject."""
     parts = merge_intervals(part for intervals in units.values() for part in intervals)
-    return find_bounds(grid, units, parse_numbers(units), parts)
+    return find_bounds(grid, units, parts)
 
 
 def build_filter(
