@@ -624,17 +624,17 @@ def test_abandoned_requests_count_as_connections(monkeypatch):
     """C6: the calls after a failed load wait for its requests under way: 8 connections, not 16."""
     monkeypatch.setattr(transport, "MAX_ABANDONED_WAIT", 60)
     counts, respond, is_waiting = [], threading.Event(), threading.Event()
-    start, wait = transport._Exchange.start, transport.Transport._wait_for_abandoned
+    run, wait = transport._Exchange.run, transport.Transport._wait_for_abandoned
 
     def count(exchange):
         counts.append(len(exchange._transport.open_exchanges))
-        start(exchange)
+        run(exchange)
 
     def note_and_wait(*args):
         is_waiting.set()
         wait(*args)
 
-    monkeypatch.setattr(transport._Exchange, "start", count)
+    monkeypatch.setattr(transport._Exchange, "run", count)
     monkeypatch.setattr(transport.Transport, "_wait_for_abandoned", note_and_wait)
     with FaultServer("status?code=400") as server, ThreadPoolExecutor(8) as pool:
         server.hold = respond
