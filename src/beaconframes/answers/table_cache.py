@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,9 @@ POSITION = "position in the table"
 """The column with the position of each row."""
 
 NAME_BYTES = 500
-"""The memory that the name of a requested window or derived table takes, approximately."""
+"""The memory that the name of a requested window or derived table takes, approximately, and that
+of a column beside its values.
+"""
 
 
 class TableCache:
@@ -117,27 +120,28 @@ class TableCache:
         return self._encode(endpoint, page.collect(), fields, view)
 
     def _get_list(self, endpoint: Endpoint, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of all pages: from the second page on, those of a short list are kept.
+        """Return the rows of all pages; those of a short list are kept.
 
         Otherwise each page would select and sort the whole list.
         """
-        rows = select_list(endpoint, self.scan(endpoint.table.table_name), fields, view)
+        table = self.scan(endpoint.table.table_name)
+        build_list = partial(select_list, endpoint, table, fields, view)
         pages = endpoint.parameters_of(Role.PAGE)
         if not pages:
-            return rows
+            return build_list()
         of_page = {name for page in pages for name in page.field_schemas}
         shared = {name: text for name, text in fields.items() if name not in of_page}
-        name = ("list", endpoint.name, *sorted(shared.items()))
-        if not self.was_requested(name):
-            return rows
 
         def read() -> tuple[int, pl.DataFrame | None]:
-            collected = rows.head(MAX_LIST_ROWS + 1).collect()
-            is_short = collected.height <= MAX_LIST_ROWS
-            return (int(collected.estimated_size()), collected) if is_short else (0, None)
+            listed = build_list().head(MAX_LIST_ROWS + 1).collect()
+            if listed.height > MAX_LIST_ROWS:
+                return 0, None
+            # A frame of a few rows takes several times the memory that it states.
+            return int(listed.estimated_size()) + listed.width * NAME_BYTES, listed
 
+        name = ("list", endpoint.name, *sorted(shared.items()))
         listed: pl.DataFrame | None = self.get_or_compute(name, read)
-        return rows if listed is None else listed.lazy()
+        return build_list() if listed is None else listed.lazy()
 
     def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return the rows of the table *name*: of a small one from memory.
