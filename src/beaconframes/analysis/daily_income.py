@@ -135,16 +135,19 @@ def _credit_deposits(rows: pl.DataFrame) -> pl.DataFrame:
     """Move deposits to the day on which the balance rose by them; drop those that come later."""
     amounts = rows.filter(pl.col("deposits_gwei").sum().over("validator_index") > 0)
     credited: list[tuple[int, int, int]] = []
-    for (validator,), days in amounts.sort("day").group_by("validator_index", maintain_order=True):
-        waiting: list[int] = []
-        for day, deposit, change in days.select("day", "deposits_gwei", "change").iter_rows():
-            if deposit:
-                waiting.append(deposit)
-            total, left = 0, change
-            while waiting and left > waiting[0] * _CREDITED:
-                left -= waiting[0]
-                total += waiting.pop(0)
-            credited.append((int(str(validator)), day, total))
+    waiting: list[int] = []
+    of: int | None = None
+    ordered = amounts.select(*_KEYS, "deposits_gwei", "change").sort(_KEYS)
+    for validator, day, deposit, change in ordered.iter_rows():
+        if validator != of:
+            of, waiting = validator, []
+        if deposit:
+            waiting.append(deposit)
+        total, left = 0, change
+        while waiting and left > waiting[0] * _CREDITED:
+            left -= waiting[0]
+            total += waiting.pop(0)
+        credited.append((validator, day, total))
     table = pl.DataFrame(credited, [*_KEYS, "credited"], orient="row").cast(pl.Int64)
     joined = rows.join(table, on=_KEYS, how="left")
     return joined.with_columns(deposits_gwei=pl.col("credited").fill_null(0)).drop("credited")
