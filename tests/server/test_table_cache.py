@@ -97,6 +97,22 @@ def test_statistics_of_neighbors_are_found_without_a_query(chain, queries):
     assert 400 == refused.status_code
 
 
+def test_statistics_of_neighbors_are_encoded_together(chain, queries, monkeypatch):
+    """The answers are equal, also of validators whose rows are in two pieces."""
+
+    def answer_all():
+        service, days = Service(chain), {"start_day": "0", "end_day": "2"}
+        requests = [days | {"validator": str(index)} for index in range(300)]
+        queries.clear()
+        return [service.answer(v1.VALIDATOR_STATS, fields).body for fields in requests]
+
+    together = answer_all()
+    assert 0 < len(queries) < 20
+    monkeypatch.setattr("beaconframes.answers.table_cache.READ_AHEAD", 1)
+    assert together == answer_all()
+    assert 300 <= len(queries)
+
+
 def test_neighbors_are_encoded_together(chain, queries):
     """E1: a load of consecutive slots needs one query for many of them."""
     service = Service(chain)
@@ -228,13 +244,16 @@ def test_a_window_selects_rows_by_validator():
     """F4: in the order of an answer; validators without rows are left out."""
     rows = pl.DataFrame({"validator_index": [5, 3, 5, 9], "wei": [1, 2, None, 4]})
     ordered = rows.with_row_index("position").reverse().select("validator_index", "position")
-    window = Window(rows, NumberIndex.build(ordered))
+    window = Window((), rows, NumberIndex.build(ordered))
 
-    assert_frame_equal(rows[[2, 0]], window.select([5]))
-    assert_frame_equal(rows[[2, 0]], window.select([5, 4]))
-    assert_frame_equal(rows.reverse(), window.select({9, 5, 3}))
-    assert_frame_equal(rows.clear(), window.select([4, 10]))
-    assert_frame_equal(rows.clear(), window.select([4]))
+    def select(*validators):
+        return window.rows[window.find(validators)]
+
+    assert_frame_equal(rows[[2, 0]], select(5))
+    assert_frame_equal(rows[[2, 0]], select(5, 4))
+    assert_frame_equal(rows.reverse(), select(9, 5, 3))
+    assert_frame_equal(rows.clear(), select(4, 10))
+    assert_frame_equal(rows.clear(), select(4))
 
 
 @pytest.mark.parametrize("public", [False, True])

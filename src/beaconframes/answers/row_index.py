@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Hashable
 
     import polars as pl
     from numpy.typing import NDArray
@@ -56,20 +56,21 @@ class NumberIndex:
 class Window:
     """The rows of all validators in a range of units, sorted by validator."""
 
-    def __init__(self, rows: pl.DataFrame, index: NumberIndex) -> None:
+    def __init__(self, name: tuple[Hashable, ...], rows: pl.DataFrame, index: NumberIndex) -> None:
         """Sort *rows*, whose positions are those of *index*."""
+        self.name = name
         self.rows = rows[index.positions[index.ranks]].rechunk()
         positions = np.empty_like(index.positions)
         positions[index.ranks] = np.arange(len(positions), dtype=positions.dtype)
         self.index = replace(index, positions=positions)
 
-    def select(self, validators: Collection[int]) -> pl.DataFrame:
-        """Return the rows of the *validators* with these indices, in the order of an answer."""
+    def find(self, validators: Collection[int]) -> NDArray[np.uint32] | slice:
+        """Return where the rows of the *validators* are, in the order of an answer."""
         positions = self.index.find(validators)
         if len(validators) == 1 and len(positions):
             # They are consecutive, and a slice copies nothing.
-            return self.rows.slice(int(positions[0]), len(positions))
-        return self.rows[positions]
+            return slice(int(positions[0]), int(positions[0]) + len(positions))
+        return positions
 
     @property
     def size(self) -> int:

@@ -32,7 +32,7 @@ from beaconframes.schema.encode import compact
 from beaconframes.v1.validator_stats import ValidatorStats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Collection, Hashable, Iterable
 
     from numpy.typing import NDArray
 
@@ -59,6 +59,9 @@ CHUNK_ROWS = 2_048
 
 PIECE_ROWS = 64
 """Consecutive rows that are compressed and encoded together; they divide a chunk."""
+
+READ_AHEAD = 256
+"""Consecutive rows of a window that are encoded together, if a validator has a few of them."""
 
 MAX_PIECES = 2
 """Pieces from whose records an answer is made; one of more pieces encodes only its own rows."""
@@ -107,7 +110,7 @@ class TableCache:
             validators = find_numbers(subject, fields, view) or ()
             window = self._get_window(endpoint, subject, fields, view)
             if window is not None:
-                return self._encode(endpoint, window.select(validators), fields, view)
+                return self._read_window(endpoint, window, validators, fields, view)
         if rows is None:
             self.require(endpoint.table.table_name)
             positions = self._find_positions(endpoint, fields, view)
@@ -328,7 +331,7 @@ class TableCache:
             ordered = sort(endpoint, collected.lazy().with_row_index(POSITION), shared)
             places = ordered.select(subject.rows_column.name, POSITION).collect()
             compacted = compact(endpoint.table.spec, collected, view.chain)
-            window = Window(compacted, NumberIndex.build(places))
+            window = Window(name, compacted, NumberIndex.build(places))
             # A window above the limit would be read again by each request.
             return (0, None) if window.size > self.memory.max_bytes else (window.size, window)
 
@@ -336,6 +339,34 @@ class TableCache:
             return None
         window: Window | None = self.get_or_compute(name, read)
         return window
+
+    def _read_window(
+        self,
+        endpoint: Endpoint,
+        window: Window,
+        validators: Collection[int],
+        fields: Fields,
+        view: View,
+    ) -> list[bytes]:
+        """Return the JSON texts of the rows of *validators* in a *window*.
+
+        The few rows of one validator are encoded with those of the next ones, and cached: clients
+        request one validator after another.
+        """
+        rows = window.find(validators)
+        if isinstance(rows, slice) and rows.stop - rows.start <= PIECE_ROWS:
+            piece, first = divmod(rows.start, READ_AHEAD)
+            last = first + rows.stop - rows.start
+            if last <= READ_AHEAD:
+
+                def read() -> tuple[int, list[bytes]]:
+                    ahead = window.rows.slice(piece * READ_AHEAD, READ_AHEAD)
+                    records = self._encode(endpoint, ahead, fields, view)
+                    return sum(map(sys.getsizeof, records)), records
+
+                records: list[bytes] = self.get_or_compute((*window.name, piece), read)
+                return records[first:last]
+        return self._encode(endpoint, window.rows[rows], fields, view)
 
     def _encode(
         self, endpoint: Endpoint, rows: pl.DataFrame, fields: Fields, view: View
