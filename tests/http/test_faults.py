@@ -620,6 +620,18 @@ def test_stopped_calls_do_not_block_later_calls(monkeypatch):
     assert elapsed < AT_MOST
 
 
+def test_a_thread_does_not_wait_for_its_abandoned_request():
+    """The request after one that hangs has a thread and a connection of its own."""
+    with FaultServer("hang_headers?times=1") as server:
+        session = Session(server.url, timeouts=Timeouts(total=2, read=60))
+        with pytest.raises(RequestTimeout):
+            session.fetch(V1)
+        page = session.fetch(V1)
+        session.close()
+
+    assert ROWS == json.loads(page.data)
+
+
 def test_abandoned_requests_count_as_connections(monkeypatch):
     """C6: the calls after a failed load wait for its requests under way: 8 connections, not 16."""
     monkeypatch.setattr(transport, "MAX_ABANDONED_WAIT", 60)

@@ -231,6 +231,25 @@ def test_nothing_is_opened_before_the_first_call():
     assert 0 == session.request_count
 
 
+def test_requests_of_a_thread_share_one_thread(server, monkeypatch):
+    """A new one for each request takes 0.3 ms of CPU. It ends when the session is closed."""
+    threads, run = [], transport._Exchange.run
+
+    def note_and_run(exchange):
+        threads.append(threading.current_thread())
+        run(exchange)
+
+    monkeypatch.setattr(transport._Exchange, "run", note_and_run)
+    session = Session(server.url)
+    for _ in range(3):
+        session.fetch(V1)
+    session.close()
+    threads[0].join(60)
+
+    assert [threads[0]] * 3 == threads
+    assert not threads[0].is_alive()
+
+
 @pytest.mark.parametrize("url", ["", "explorer.example", "ftp://explorer.example", "http://"])
 def test_invalid_address_is_refused(url):
     """An address that is not http or https raises ConfigError."""
