@@ -33,7 +33,7 @@ def load():
 
 pages = load()
 make = pages.make
-OTHERS = {"style", "alt_text"}
+OTHERS = {"style", "alt_text", "save_graffiti"}
 """Functions that draw no chart."""
 
 each_script = pytest.mark.parametrize("script", make.scripts(), ids=lambda path: path.stem)
