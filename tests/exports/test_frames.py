@@ -149,7 +149,7 @@ def test_failing_lazy_frame_is_a_dataset_error(tmp_path, rows, words):
 
 
 def test_chain_is_detected_in_any_order():
-    """Slots or epochs with their times determine the chain, in any order of rows."""
+    """Slots or epochs with the times of their starts determine the chain, in any order of rows."""
     slots = [100, 5, 31]
     for chain in (MAINNET, HOODI):
         rows = pl.DataFrame(
@@ -159,7 +159,8 @@ def test_chain_is_detected_in_any_order():
                 "time": [chain.time_of("slot", slot) for slot in slots],
             }
         )
-        for given in (rows, rows.reverse(), rows.drop("slot"), rows.drop("slot").reverse()):
+        epochs = rows.select("epoch", time=chain.time_expr("epoch", pl.col("epoch")))
+        for given in (rows, rows.reverse(), epochs, epochs.reverse()):
             sources = (
                 create_frame_source(given, None),
                 create_frame_source(given.lazy(), None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,16 +11,17 @@ import narwhals.stable.v2 as nw
 import polars as pl
 from narwhals.exceptions import DuplicateError
 
-from beaconframes.calendar import PUBLIC_CHAINS, Chain
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.calendar import find_known_chain
+from beaconframes.errors import BeaconframesError, DatasetError, UsageError
 from beaconframes.exports.table_descriptions import TableDescription, describe_rows
-from beaconframes.frames import first_line, is_simulated, to_polars_as_is
+from beaconframes.frames import first_line, is_simulated, read_starts, to_polars_as_is
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from beaconframes.calendar import Chain, Unit
     from beaconframes.exports.partitions import Partitioning
 
 BATCH_ROWS = 65_536
@@ -83,7 +84,7 @@ def create_frame_source(frame: Any, name: str | None) -> TableSource:
             schema = frame.collect_schema()
         table = describe_rows(schema, name)
         batches = partial(read_batches, frame)
-        return TableSource(table, batches, detect_chain(frame.head(1)), provenance)
+        return TableSource(table, batches, detect_chain(frame), provenance)
     if not isinstance(frame, pl.DataFrame):
         try:
             frame = to_polars_as_is(include_index(frame))
@@ -96,7 +97,7 @@ def create_frame_source(frame: Any, name: str | None) -> TableSource:
     rows: pl.DataFrame = frame
     table = describe_rows(rows.schema, name)
     slices = partial(rows.iter_slices, BATCH_ROWS)
-    return TableSource(table, slices, detect_chain(rows.lazy()), provenance)
+    return TableSource(table, slices, detect_chain(rows), provenance)
 
 
 def restore_days(rows: pl.DataFrame) -> pl.DataFrame:
@@ -191,33 +192,14 @@ def cast_exactly(column: pl.Series, dtype: pl.DataType) -> pl.Series | None:
     return converted if restored.equals(column) else None
 
 
-def detect_chain(rows: pl.LazyFrame) -> Chain | None:
-    """Return the chain of the rows, from the time of the lowest slot or epoch; None if unknown.
+def detect_chain(frame: Any) -> Chain | None:
+    """Return the public chain of a frame, by the times of its slots or epochs; None if unknown.
 
     Errors in the rows are ignored here: reading the rows raises them.
     """
-    try:
-        schema = rows.collect_schema()
-        units = (u for u in ("slot", "epoch") if u in schema and schema[u].is_integer())
-        unit, time = next(units, None), schema.get("time")
-        if unit is None or not isinstance(time, pl.Datetime) or time.time_zone is None:
-            return None
-        lowest = pl.col(unit).filter(pl.col("time").is_not_null()).min()
-        first = rows.select(
-            lowest.cast(pl.Int64, strict=False).alias("number"),
-            time=pl.col("time").filter(pl.col(unit) == lowest).min().dt.timestamp("us"),
-        ).collect()
-    except (OSError, *POLARS_ERRORS):
-        return None
-    number, timestamp = first.row(0)
-    if number is None or number < 0:
-        return None
-    chains = PUBLIC_CHAINS.values()
-    return next((c for c in chains if number == find_number(c, unit, timestamp)), None)
-
-
-def find_number(chain: Chain, unit: str, timestamp: int) -> int:
-    """Return the slot or epoch of *chain* at a *timestamp*, in microseconds since 1970."""
-    seconds = (timestamp // 1_000_000) - int(chain.genesis.timestamp())
-    slot = seconds // chain.seconds_per_slot
-    return slot if unit == "slot" else slot // chain.slots_per_epoch
+    units: tuple[Unit, ...] = ("slot", "epoch")
+    with suppress(BeaconframesError, OSError, ValueError, OverflowError, *POLARS_ERRORS):
+        for unit in units:
+            if starts := read_starts(frame, unit):
+                return find_known_chain(unit, starts)
+    return None
