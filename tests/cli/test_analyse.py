@@ -166,6 +166,15 @@ def test_prices_of_a_csv_file_are_read_as_those_of_a_report(run, files, tmp_path
     assert "named by --price" in wrong.stderr
 
 
+@pytest.mark.parametrize("analysis", ["relay-payments", "upcoming-duties"])
+def test_a_range_that_no_loader_has_is_refused(run, analysis):
+    """The blocks of producers, and the validators, are all that there are: no option limits them."""
+    ended = run(analysis, "--validators", "1", "--since", "-10", "--local")
+
+    assert (2, "") == (ended.exit_code, ended.stdout)
+    assert "No such option '--since'" in ended.stderr
+
+
 def test_ether_are_numbers_in_excel(run, files, tmp_path):
     """A spreadsheet does not add up text: ether are numbers, and days are dates."""
     openpyxl = pytest.importorskip("openpyxl")

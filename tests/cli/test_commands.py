@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import subprocess
@@ -22,6 +23,17 @@ from beaconframes.calendar import HOODI
 from beaconframes.dataset import Dataset
 from beaconframes.server import Server
 from beaconframes.server.service import Service
+
+
+@pytest.fixture(autouse=True)
+def loggers():
+    """Restore the loggers of the server: serve changes them for the rest of its process."""
+    names = ("beaconframes.server", "beaconframes.server.access")
+    found = [(logging.getLogger(name), dict(vars(logging.getLogger(name)))) for name in names]
+    yield
+    for logger, values in found:
+        vars(logger).update(values)
+        logger.setLevel(values["level"])  # forgets which levels are enabled
 
 
 @pytest.fixture

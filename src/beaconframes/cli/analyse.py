@@ -129,13 +129,14 @@ def build_frame_options(analysis: Analysis) -> list[click.Option]:
 
 def list_loading_options(analysis: Analysis) -> dict[str, Argument]:
     """Return --validators, --since and --until, as the loader of the first frame has them."""
-    names = {*RANGE}
+    usual, own = (
+        loader_options.list_arguments(loader_options.require_loader(loader))
+        for loader in (SUBJECT_LOADER, analysis.loaders[analysis.first])
+    )
+    names = {*RANGE} & (own.keys() | analysis.parameters.keys())
     if analysis.takes_validators or "validators" in analysis.parameters:
         names.add("validators")
-    options: dict[str, Argument] = {}
-    for loader in (SUBJECT_LOADER, analysis.loaders[analysis.first]):
-        options |= loader_options.list_arguments(loader_options.require_loader(loader))
-    return {n: replace(each, default=None) for n, each in options.items() if n in names}
+    return {n: replace(each, default=None) for n, each in (usual | own).items() if n in names}
 
 
 def describe_analysis(analysis: Analysis) -> str:

@@ -129,7 +129,6 @@ def print_report(
     options = current_state().options
     absent = {replace_arguments(reason, options): names for reason, names in absent.items()}
     counts = {name: report.count(name) for name in ("explained", "unexplained", "unverified")}
-    remarked = report.coverage.drop_nulls("remark").select("epoch", "remark")
     lines = []
     if facts:
         lines.append(f"{facts['added_epochs']:,} epochs added with {facts['requests']:,} requests")
@@ -151,7 +150,7 @@ def print_report(
             "bytes": report.bytes,
             "tables": list(report.tables),
             "left_out": list(report.left_out),
-            "remarks": dict(remarked.iter_rows()),
+            "remarks": dict(report.coverage.select("epoch", "remark").drop_nulls().iter_rows()),
             **facts,
             "absent": {name: reason for reason, names in absent.items() for name in names},
         },
