@@ -168,7 +168,7 @@ def test_prices_of_a_csv_file_are_read_as_those_of_a_report(run, files, tmp_path
 
 @pytest.mark.parametrize("analysis", ["relay-payments", "upcoming-duties"])
 def test_a_range_that_no_loader_has_is_refused(run, analysis):
-    """The blocks of producers, and the validators, are all that there are: no option limits them."""
+    """The blocks of producers, and the validators, are all that there are."""
     ended = run(analysis, "--validators", "1", "--since", "-10", "--local")
 
     assert (2, "") == (ended.exit_code, ended.stdout)
