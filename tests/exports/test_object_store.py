@@ -88,8 +88,17 @@ def test_remote_dataset_is_extended(store):
     assert after == objects(store)
 
 
-def test_store_without_conditional_writes_is_extended(tmp_path):
-    """A local folder as a store cannot compare versions."""
+@pytest.mark.parametrize("has_create", [True, False])
+def test_store_without_conditional_writes_is_extended(tmp_path, monkeypatch, has_create):
+    """A local folder cannot compare versions; S3 with conditional_put="disabled" has no create."""
+    real = obstore.put
+
+    def put(store, name, data, *, mode="overwrite"):
+        if mode == "create" and not has_create:
+            raise NotImplementedError
+        real(store, name, data, mode=mode)
+
+    monkeypatch.setattr(obstore, "put", put)
     (tmp_path / "bucket").mkdir()
     for last in (10, 12, 12):
         made = bf.export(rows(last), f"file://{tmp_path}/bucket/")
@@ -117,6 +126,26 @@ def test_second_of_two_exports_is_refused(store, monkeypatch):
         bf.export(rows(12), store)
     manifest = json.loads(objects(store)["manifest.json"])
     assert 11 == manifest["tables"]["rows"]["rows"]
+
+
+def test_objects_of_a_refused_export_are_removed(store, monkeypatch):
+    """Its next call may have more rows in the same file."""
+    from beaconframes.exports import object_store
+
+    bf.export(rows(10), store)
+    real = object_store.upload_dataset
+
+    def late(*arguments):
+        with monkeypatch.context() as patch:
+            patch.setattr(object_store, "upload_dataset", real)
+            bf.export(rows(11), store)
+        real(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(object_store, "upload_dataset", late)
+        with pytest.raises(DatasetError, match="has finished during this one"):
+            bf.export(rows(5), store, table="others")
+    assert 6 == bf.export(rows(6), store, table="others").rows
 
 
 DAYS = [f"income_history/date=2020-12-0{n}/00000.parquet" for n in (1, 2, 3)]
@@ -154,6 +183,26 @@ def test_interrupted_upload_is_repeated(store, monkeypatch, error, first):
     assert listed == {name for name in objects(store) if name.endswith(".parquet")}
     assert {*DOCUMENTS, "manifest.json"} < objects(store).keys()
     assert manifest["checksum"] in objects(store)["CITATION.cff"].decode()
+
+
+def test_failed_upload_leaves_what_another_export_has_published(store, monkeypatch):
+    """Both exports have the same files: the second one uses those that the first one uploaded."""
+    from beaconframes.exports import object_store
+
+    real = object_store._upload_file
+
+    def upload(remote, folder, name, mode):
+        if name == DAYS[2]:
+            with monkeypatch.context() as patch:
+                patch.setattr(object_store, "_upload_file", real)
+                bf.export(income(), store)
+            raise KeyboardInterrupt
+        real(remote, folder, name, mode)
+
+    monkeypatch.setattr(object_store, "_upload_file", upload)
+    with pytest.raises(KeyboardInterrupt):
+        bf.export(income(), store)
+    assert objects(store).keys() >= {*DAYS}
 
 
 def test_object_of_the_same_size_and_other_content_is_not_replaced(store):

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from beaconframes.dataset import published
 from beaconframes.dataset.segments import digest
@@ -152,23 +152,33 @@ def download_dataset(remote: RemoteTarget, folder: Path) -> tuple[dict[str, Any]
     """
     import obstore
 
-    try:
-        response = obstore.get(remote.store, published.NAME)
-    except FileNotFoundError:
+    version, paths = _download_manifest(remote, folder)
+    if paths is None:
         return {}, set()
-    (folder / published.NAME).write_bytes(response.bytes())
-    manifest = published.read_manifest(folder)
-    segments = published.list_segments(manifest, Path(published.NAME))
-    paths = [segment.path for segment in segments]
     for name in (*paths, *DOCUMENTS, HISTORY):
         with suppress(FileNotFoundError):
             chunks = obstore.get(remote.store, name)
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             with (folder / name).open("wb") as file:
                 file.writelines(chunks)
+    return version, {published.NAME, *DOCUMENTS, *paths}
+
+
+def _download_manifest(
+    remote: RemoteTarget, folder: Path
+) -> tuple[dict[str, Any], list[str] | None]:
+    """Download the manifest; return its version, and the data files in it. Without one: None."""
+    import obstore
+
+    try:
+        response = obstore.get(remote.store, published.NAME)
+    except FileNotFoundError:
+        return {}, None
+    (folder / published.NAME).write_bytes(response.bytes())
+    segments = published.list_segments(published.read_manifest(folder), Path(published.NAME))
     version = {name: response.meta.get(name) for name in ("e_tag", "version")}
     known = {name: value for name, value in version.items() if value is not None}
-    return known, {published.NAME, *DOCUMENTS, *paths}
+    return known, [segment.path for segment in segments]
 
 
 def upload_dataset(
@@ -179,8 +189,7 @@ def upload_dataset(
     The documents come last: where they are without a manifest, they are not of an export. Objects
     other than the *old* ones of the dataset are not replaced.
     """
-    import obstore
-    from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
+    from obstore.exceptions import AlreadyExistsError, PreconditionError
 
     manifest = published.read_manifest(folder)
     segments = published.list_segments(manifest, folder / published.NAME)
@@ -193,19 +202,14 @@ def upload_dataset(
                 _upload_file(remote, folder, segment.path, "create")
                 created.append(segment.path)
     except BaseException:
-        # The next export may have more rows in the same files.
-        with suppress(Exception):
-            obstore.delete(remote.store, created)
+        _remove_unpublished(remote, folder, created)
         raise
-    data = (folder / published.NAME).read_bytes()
     # Without a version, the store cannot detect that the manifest has changed.
     mode: Any = (version or "overwrite") if old else "create"
     try:
-        obstore.put(remote.store, published.NAME, data, mode=mode)
-    except (NotSupportedError, NotImplementedError):
-        # A local folder, and some other stores, do not support conditional writes.
-        obstore.put(remote.store, published.NAME, data)
+        _upload_file(remote, folder, published.NAME, mode)
     except (AlreadyExistsError, PreconditionError) as error:
+        _remove_unpublished(remote, folder, created)
         raise DatasetError(
             f"another export to {remote.address} has finished during this one",
             hint="Run the export again: it adds to the rows of the other one",
@@ -234,12 +238,27 @@ def check_object(remote: RemoteTarget, folder: Path, name: str) -> bool:
     return False
 
 
-def _upload_file(
-    remote: RemoteTarget, folder: Path, name: str, mode: Literal["create", "overwrite"]
-) -> None:
+def _remove_unpublished(remote: RemoteTarget, folder: Path, created: list[str]) -> None:
+    """Remove the *created* objects: the next export may have more rows in the same files.
+
+    Another export may have found the same objects, and has published them.
+    """
     import obstore
 
-    obstore.put(remote.store, name, folder / name, mode=mode)
+    with suppress(Exception):
+        _, paths = _download_manifest(remote, folder)
+        obstore.delete(remote.store, [name for name in created if name not in (paths or ())])
+
+
+def _upload_file(remote: RemoteTarget, folder: Path, name: str, mode: Any) -> None:
+    import obstore
+    from obstore.exceptions import NotSupportedError
+
+    try:
+        obstore.put(remote.store, name, folder / name, mode=mode)
+    except (NotSupportedError, NotImplementedError):
+        # A local folder, and some other stores, do not support conditional writes.
+        obstore.put(remote.store, name, folder / name)
 
 
 @contextmanager
