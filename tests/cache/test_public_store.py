@@ -52,6 +52,22 @@ def test_the_store_can_be_verified_mended_compacted_and_pruned(server, store):
         assert 4 == CountedLoad(server, CALLS["balances"], explorer).requests
 
 
+def test_public_keys_are_compacted(server, store, chain):
+    """Their key is text, and not the name of a column."""
+    keys = chain.scan("validators").sort("validator_index").head(4).collect()["pubkey"].to_list()
+    with connect(server, store) as explorer:
+        for some in (keys[:2], keys[2:]):
+            bf.load_balance_history(some, since=0, until=0, explorer=explorer)
+        stored = bf.store(explorer)
+        stored.compact()
+
+        assert 1 == len(stored.dataset.segments("validator_keys"))
+        again = CountedLoad(
+            server, lambda e: bf.load_balance_history(keys, since=0, until=0, explorer=e), explorer
+        )
+        assert (0, 4) == (again.requests, again.rows.height)
+
+
 def test_pruned_validators_are_named_as_loaders_name_them(server, store, chain):
     """Tables of the whole chain have no rows of a validator, so they stay complete."""
     key = chain.scan("validators").filter(validator_index=7).collect()["pubkey"][0]

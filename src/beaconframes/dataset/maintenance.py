@@ -231,15 +231,16 @@ def compact_segments(writer: Writer, table: str, first: int, last: int) -> None:
         return
     rows = scan_segments(writer.folder, rewritten)
     retire_segments(writer.connection, rewritten)
+    lead = pl.col(grid.key[0])
     parts = split_key_ranges(rows, grid.key[0])
     for start in range(0, len(parts), SEGMENTS_PER_READ):
         batch = parts[start : start + SEGMENTS_PER_READ]
         low, high = batch[0][0], batch[-1][1]
-        frame = rows.filter(pl.col(grid.key[0]).is_between(low, high)).collect()
+        frame = rows.filter(lead.is_between(pl.lit(low), pl.lit(high))).collect()
         for lowest, highest in batch:
-            inside = pl.col(grid.key[0]).is_between(lowest, highest)
+            inside = lead.is_between(pl.lit(lowest), pl.lit(highest))
             writer.add_segment(table, frame.filter(inside))
-    writer.add_segment(table, rows.filter(pl.col(grid.key[0]).is_null()).collect())
+    writer.add_segment(table, rows.filter(lead.is_null()).collect())
 
 
 def count_compacted(ordered: list[Segment], grid: Grid) -> int:
