@@ -310,6 +310,20 @@ def test_files_by_validators_are_complete_before_the_next_validators(
     assert (20 * 251, 2, [1]) == (made.rows, made.added, reads)
 
 
+def test_days_of_several_calls_are_requested_once(tmp_path, explorer, monkeypatch):
+    """Each call has two days of some validators, so the first day follows the second one."""
+    from beaconframes.exports import chunked_load
+
+    reads, load_frames = [], chunked_load.ChunkedLoad.load_frames
+
+    monkeypatch.setattr(chunked_load, "CHUNK_ROWS", 10_000)
+    monkeypatch.setattr(
+        chunked_load.ChunkedLoad, "load_frames", lambda load: reads.append(1) or load_frames(load)
+    )
+    made = export(tmp_path, validators=range(120), until=120)
+    assert (120 * 121, 2, [1]) == (made.rows, made.added, reads)
+
+
 def test_a_dataset_is_read_in_the_order_of_epochs(tmp_path, monkeypatch):
     """No request limits the validators of a call, so files need not wait for the end of a day."""
     from beaconframes.exports import chunked_load

@@ -157,16 +157,23 @@ class ChunkedLoad:
         Raises IncompatibleExport for other bounds.
         """
         self.by_subject = partitioning.by == "validators"
-        if not published:
-            return
+        if published:
+            self._extend_bounds(published)
+        # The calls of an interval have the same partitions, each of other validators.
+        has_one_call = self.by_subject or len(self.split_subjects()) == 1
+        self.source.is_ordered = has_one_call and not self.open_gaps
+
+    def _extend_bounds(self, published: dict[str, Any]) -> None:
+        """Start after the *published* table, and request its gaps again."""
         request = published["request"]
         self._check_numbers(request, published["gaps"])
-        self._extend_bounds(request)
+        self._check_bounds(request)
+        self.since = request["since"]
+        self.until = max(self.until, request["until"])
         self.start = request["until"] + 1
         # Rows that were not final come after the published ones, and are loaded with them.
         gaps = [gap for gap in published["gaps"] if gap.get("reason") != NOT_FINAL]
         self.open_gaps = [gap for gap in gaps if self.is_requestable(gap)]
-        self.source.is_ordered = not self.open_gaps
         self.source.gaps = [gap for gap in gaps if not self.is_requestable(gap)]
         self.update_request()
 
@@ -182,8 +189,8 @@ class ChunkedLoad:
                 hint=CHOOSE_FOLDER.capitalize(),
             )
 
-    def _extend_bounds(self, request: dict[str, Any]) -> None:
-        """Extend the bounds to those of an earlier *request*; raise if they do not fit."""
+    def _check_bounds(self, request: dict[str, Any]) -> None:
+        """Raise IncompatibleExport if the bounds do not extend those of an earlier *request*."""
         unit = self.policy.unit_name
         # The service may report an older head than before. Relative bounds are older by as much.
         lag = max(request["until"] - self.until, 0) if self.is_relative("until") else 0
@@ -208,8 +215,6 @@ class ChunkedLoad:
                 f"export {new or every}",
                 hint=f"Give the same {unit}s, or add later ones; or {CHOOSE_FOLDER}",
             )
-        self.since = request["since"]
-        self.until = max(self.until, request["until"])
 
     def is_relative(self, bound: str) -> bool:
         """Return whether a bound depends on the chain head: omitted, an age, a negative number."""
