@@ -564,6 +564,7 @@ def test_a_minimum_cost_is_an_amount_in_ether(run, problem_files, cost):
         ("income --input FILE --by operater", 2, "no column operater"),
         ("income --input FILE --every hour", 2, "'hour' is not one of 'epoch', 'day', 'week'"),
         ("income --input absent.parquet", 9, "does not exist"),
+        ("income --input FILE.xlsx", 2, "Suffixes: .parquet, .csv, .jsonl, .arrow\n"),
         ("ledger --input FILE --validators 1 --dataset x", 9, "x"),
         ("ledger --input nosuch=FILE --since 5", 2, "there is no frame 'nosuch'. Write NAME=FILE"),
         ("incom --input FILE", 2, "did you mean 'income'?"),
