@@ -256,6 +256,24 @@ def test_a_validator_is_unknown_up_to_its_last_confirmed_epoch(tmp_path, monkeyp
     assert {until: [7] if until <= 5 else [] for until in range(8)} == found
 
 
+def test_a_validator_that_was_known_is_never_unknown(monkeypatch):
+    """A later response that omits it says nothing about it."""
+    explorer = SimpleNamespace(local_store=None, offline=False, chain_head=None)
+    cache = validator_epochs.ValidatorEpochsCache(explorer)
+    returned = iter([[1, 2], [1]])
+    monkeypatch.setattr(validator_epochs, "current_epoch", lambda _: 5)
+    monkeypatch.setattr(
+        cache,
+        "_fetch",
+        lambda _: pl.DataFrame({"validator_index": next(returned)}).with_columns(status=pl.lit("")),
+    )
+    cache.load([1, 2], 5)
+
+    _, answered = cache.load([1, 2], 6)
+
+    assert {1} == set(answered)
+
+
 def index_of(row):
     """Return the validator of *row*, in either spelling."""
     return row.get("validatorindex", row.get("validator_index"))

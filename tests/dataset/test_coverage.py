@@ -385,6 +385,15 @@ class TestPruning:
         add(dataset, [2], 0, 99)
         assert 300 == dataset.scan("t").collect().height
 
+    def test_a_segment_without_a_pruned_row_keeps_its_file(self, dataset):
+        """Its validators are 1 to 3, but it has no row of validator 2."""
+        add(dataset, [1, 2, 3], 0, 9, rows([1, 3], range(10)))
+        before = dataset.segments("t")
+        dataset.prune("t", ["2"])
+
+        assert before == dataset.segments("t")
+        assert {"1", "3"} == dataset.coverage("t").keys()
+
     def test_a_whole_table(self, dataset):
         """A pruned table no longer exists, and can be created with other columns."""
         add(dataset, [1], 0, 99)
