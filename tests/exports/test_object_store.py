@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import tempfile
 from dataclasses import replace
@@ -236,7 +238,7 @@ def test_published_object_that_was_changed_is_not_extended(store):
     content = objects(store)["rows/00000.parquet"]
     obstore.put(store, "rows/00000.parquet", content[:100] + b"?" + content[101:])
     before = objects(store)
-    with pytest.raises(DatasetError, match=r"00000\.parquet"):
+    with pytest.raises(DatasetError, match=r"^MemoryStore/rows/00000\.parquet"):
         bf.export(rows(12), store)
     assert before == objects(store)
 
@@ -298,6 +300,17 @@ def test_errors_name_the_address(tmp_path):
     bf.export(rows(3), address)
     with pytest.raises(DatasetError, match=f"^{re.escape(address)}/rows has 3 published rows"):
         bf.export(rows(2), address)
+
+
+def test_a_full_disk_names_the_temporary_folder(store, temporary, monkeypatch):
+    """The object store has space."""
+
+    def fill(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("beaconframes.exports.table_writer.sync", fill)
+    with pytest.raises(DatasetError, match=f"^{re.escape(str(temporary))}/.*No space left"):
+        bf.export(rows(3), store)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.exports.metadata import DOCUMENTS, HISTORY
 from beaconframes.exports.targets import check_path, find_file_format
-from beaconframes.exports.work_folder import IncompatibleExport
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -136,9 +135,11 @@ def _export_dataset(
         version, old = download_dataset(remote, folder)
     try:
         export = write(folder)
-    except IncompatibleExport as error:
-        # The message must state the address, because users do not know the temporary folder.
-        error.message = error.message.replace(str(folder), remote.url)
+    except DatasetError as error:
+        # The message must state the address, because users do not know the temporary folder. An
+        # error of the system, such as a full disk, is one of this folder.
+        if error.__cause__ is None:
+            error.message = error.message.replace(str(folder), remote.url)
         raise
     with _translate_store_errors(remote):
         upload_dataset(remote, folder, version, old)
