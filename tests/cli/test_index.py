@@ -201,6 +201,20 @@ def test_ctrl_c_ends_an_index_with_a_report(tmp_path, option):
     assert 0 == json.loads(again.stdout)["added_epochs"]
 
 
+def test_ctrl_c_before_the_first_epoch(node, tmp_path, monkeypatch):
+    """There is nothing to report, and the message is that of other commands."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(import_module("beaconframes.cli.index"), "index_chain", interrupt)
+    monkeypatch.setattr("beaconframes.cli.signals.is_stopped", lambda: True)
+    stopped = run("--node", node.url, "--out", tmp_path / "index")
+
+    assert (130, "") == (stopped.exit_code, stopped.stdout)
+    assert stopped.stderr.startswith("beaconframes: stopped; the stored epochs are complete")
+
+
 def test_chart_of_an_index(folder, tmp_path):
     """The status of each epoch as a picture; other folders are refused, and nothing is written."""
     out = tmp_path / "coverage.png"
