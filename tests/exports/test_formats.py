@@ -218,7 +218,7 @@ def test_excel_has_text_for_days_and_numbers_that_it_lacks(tmp_path):
     sheet = openpyxl.load_workbook(path)["rows"]
     _, *lines = sheet.values
     assert ["+10183-09-21", "1970-01-01", None, "1900-02-28"] == [day for day, _ in lines]
-    assert ["0.5", "inf", "NaN", None] == [rate for _, rate in lines]
+    assert [0.5, "inf", "nan", None] == [rate for _, rate in lines]
 
 
 def test_excel_is_for_one_file(tmp_path):

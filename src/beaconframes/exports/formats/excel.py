@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -57,7 +58,7 @@ def write(path: Path, frames: Iterable[pl.DataFrame], options: CellOptions) -> N
         for number, name in enumerate(sheet_rows.columns):
             sheet.set_column(number, number, min(max(len(name) + 1, narrowest), widest))
             sheet.write_string(0, number, name)
-            sheet.write_column(1, number, sheet_rows[name])
+            sheet.write_column(1, number, map(to_value, sheet_rows[name]))
         sheet.freeze_panes(1, 0)
 
 
@@ -96,8 +97,7 @@ def to_sheet(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
     # Parsed from text, which rounds correctly.
     rows = rows.with_columns(pl.selectors.by_name(exact).cast(pl.Float64))
     small = pl.selectors.integer().is_between(-EXACT_LIMIT, EXACT_LIMIT, closed="none")
-    fits = rows.select(small.all(), pl.selectors.float().is_finite().all())
-    large = [column.name for column in fits if not column.all()]
+    large = [column.name for column in rows.select(small.all()) if not column.all()]
     rows = rows.with_columns(pl.selectors.by_name(large).cast(pl.String))
     lengths = rows.select(pl.selectors.string().str.len_chars().max())
     if lengths.width and any((length or 0) > MAX_TEXT for length in lengths.row(0)):
@@ -106,6 +106,11 @@ def to_sheet(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
             hint="Choose CSV or Parquet",
         )
     return rows.with_columns(days)
+
+
+def to_value(cell: Any) -> Any:
+    """Return a cell as a sheet has it: a number that is not finite is text."""
+    return str(cell) if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
 def is_exact(column: pl.Series) -> bool:
