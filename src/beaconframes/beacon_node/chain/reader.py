@@ -27,7 +27,6 @@ from beaconframes.errors import (
     ServerError,
     ServiceError,
 )
-from beaconframes.memory import trim_heap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,9 +185,6 @@ class ChainReader(CachedNode):
 
     def _decode_state(self, state_id: int | str) -> BeaconState:
         """Request a state, and free the response, which is larger than the state."""
-        if self.has_large_states:
-            # glibc retains 400 MB of the epoch before, beside the response.
-            trim_heap()
         state = self._columns.share(decode_state(self.api.state(state_id), self.spec))
         self.has_large_states = len(state.balances) > MANY_VALIDATORS
         return state
