@@ -80,8 +80,7 @@ class Analysis:
     @cached_property
     def options(self) -> dict[str, Argument]:
         """Return its arguments that are neither frames, nor the chain, nor what loaders have."""
-        excluded = ("chain", "validators", *RANGE)
-        return from_signature.list_arguments(self.main, excluded, texts=HELP)
+        return from_signature.list_arguments(self.main, ("chain", "validators", *RANGE), texts=HELP)
 
 
 def get_function(name: str) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from beaconframes.cli import connection_options as connection
 from beaconframes.cli.common_options import FILE, refuse_options
 from beaconframes.cli.from_signature import pop_arguments
 from beaconframes.cli.loader_options import list_arguments, require_loader
+from beaconframes.column_errors import format_command, recognize_frame
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
@@ -79,8 +80,10 @@ class RowsInput:
             absent = [column for column in schema_of(self.name) if column not in rows.columns]
             if not any(column in error.message for column in absent):
                 raise
-            hint = f"{UNCHANGED_HINT}, with load {self.name}"
-            raise UsageError(f"{file} has no column {absent[0]}", hint=hint) from error
+            message = f"{file} has no column {absent[0]}"
+            if others := recognize_frame(rows.columns):
+                message += f"; it looks like a file of {' or '.join(map(format_command, others))}"
+            raise UsageError(message, hint=f"{UNCHANGED_HINT}, with load {self.name}") from error
 
     def load(
         self, arguments: dict[str, Any], values: dict[str, Any]

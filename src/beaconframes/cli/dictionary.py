@@ -27,8 +27,7 @@ def dictionary(name: str | None = None) -> None:
         mark = "*" if row["key"] else " "
         subject = f"{row['loader']:<{width}}" if width else f"{row['column']:<44}"
         lines.append(f"{mark} {subject}{row['type']:<20}{row['meaning']}")
-    endpoint_name = (name or "").replace("-", "_").replace("load_", "", 1)
-    endpoint = ENDPOINTS_BY_NAME.get(endpoint_name)
+    endpoint = ENDPOINTS_BY_NAME.get((name or "").replace("-", "_").replace("load_", "", 1))
     if endpoint is not None and endpoint.table.keeps_every_field:
         lines.append("  The columns are not documented: each field of the service is a column.")
     print_result({"loader": name, "rows": described.to_dicts()}, lines)

@@ -36,5 +36,4 @@ def simulate(arguments: dict[str, Any], *, out: Path) -> None:
         for name, size in sizes.items()
     ]
     lines.append(f"Simulated in {seconds:.1f} s: {click.format_filename(out)}")
-    facts = {"dataset": str(out), "seconds": round(seconds, 1), "tables": tables}
-    print_result(facts, lines)
+    print_result({"dataset": str(out), "seconds": round(seconds, 1), "tables": tables}, lines)

@@ -112,13 +112,15 @@ def export(
         ``finalized`` marks them, and such a dataset cannot be extended. By default, requested rows
         that are not final are gaps.
     storage_options
-        Options to open an object store: region, endpoint, keys. They are not stored.
+        Options of ``obstore.store.from_url``: region, endpoint, keys, ``client_options``. They are
+        not stored.
     overwrite
         Whether to replace an existing file. By default, that is an error. A dataset is not
         replaced: an export adds to it.
     wait
         Whether to wait until another process has finished its export to the same target. By
-        default, that is an error that names the process.
+        default, that is an error that names the process. Of two exports to an object store, the
+        later one fails.
     explorer
         The explorer that a loader requests from. Default: that of ``bf.connect`` or ``bf.local``.
 

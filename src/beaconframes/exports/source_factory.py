@@ -1,4 +1,4 @@
-"""Creation of sources from frames, streams, datasets, stores and loader calls."""
+"""Creation of sources from frames, datasets, stores and loader calls."""
 
 from __future__ import annotations
 
