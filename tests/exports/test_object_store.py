@@ -108,20 +108,25 @@ def test_store_without_conditional_writes_is_extended(tmp_path, monkeypatch, has
     assert [] == Dataset.open(tmp_path / "bucket").verify()
 
 
-def test_second_of_two_exports_is_refused(store, monkeypatch):
-    """The manifest is not the one that the second export extended."""
+def overtake(monkeypatch, store, frame):
+    """Let another export publish *frame* before the upload of the next one."""
     from beaconframes.exports import object_store
 
-    bf.export(rows(10), store)
     real = object_store.upload_dataset
 
     def late(*arguments):
         with monkeypatch.context() as patch:
             patch.setattr(object_store, "upload_dataset", real)
-            bf.export(rows(11), store)
+            bf.export(frame, store)
         real(*arguments)
 
     monkeypatch.setattr(object_store, "upload_dataset", late)
+
+
+def test_second_of_two_exports_is_refused(store, monkeypatch):
+    """The manifest is not the one that the second export extended."""
+    bf.export(rows(10), store)
+    overtake(monkeypatch, store, rows(11))
     with pytest.raises(
         DatasetError, match=r"not a file of this export|has finished during this one"
     ):
@@ -132,19 +137,9 @@ def test_second_of_two_exports_is_refused(store, monkeypatch):
 
 def test_objects_of_a_refused_export_are_removed(store, monkeypatch):
     """Its next call may have more rows in the same file."""
-    from beaconframes.exports import object_store
-
     bf.export(rows(10), store)
-    real = object_store.upload_dataset
-
-    def late(*arguments):
-        with monkeypatch.context() as patch:
-            patch.setattr(object_store, "upload_dataset", real)
-            bf.export(rows(11), store)
-        real(*arguments)
-
     with monkeypatch.context() as patch:
-        patch.setattr(object_store, "upload_dataset", late)
+        overtake(patch, store, rows(11))
         with pytest.raises(DatasetError, match="has finished during this one"):
             bf.export(rows(5), store, table="others")
     assert 6 == bf.export(rows(6), store, table="others").rows

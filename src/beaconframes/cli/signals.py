@@ -15,7 +15,7 @@ CLEANUP_SECONDS = 1.5
 """Time for cleaning up after a signal; then the process exits immediately."""
 
 REPEAT_SECONDS = 0.5
-"""The same signal within this time is a duplicate: `timeout` also sends it to the process group."""
+"""A signal so soon after another is a duplicate: `timeout` also sends it to the process group."""
 
 _hints: list[str] = []
 _reported = threading.Event()
