@@ -15,7 +15,7 @@ from beaconframes.endpoint.uncovered import DATASET_HEADER
 from beaconframes.fetch import pipeline, source
 from beaconframes.http.response import ResponsePage
 from beaconframes.schema.table import sort_rows
-from beaconframes.v1.balance_history import BalanceHistory
+from beaconframes.v1.balance_history import BALANCE_HISTORY, BalanceHistory
 from beaconframes.v2.entity_list import ENTITIES
 
 
@@ -78,7 +78,7 @@ def test_decoded_responses_are_released_before_their_rows_are_used(monkeypatch, 
     rows = bf.load_balance_history(1, since=1101, until=2000, explorer=explorer)
 
     assert BalanceHistory.schema() == rows.schema
-    assert ([300] * 3 if large == 300 else []) == narrowed
+    assert (large == 300) == (300 in narrowed)
     assert list(range(1101, 2001)) == rows["epoch"].to_list() == rows["balance_gwei"].to_list()
     # The pipeline releases a frame when it receives the next one.
     frames = [0, 1, 1] if large == 300 else [0, 1, 2]
@@ -106,6 +106,33 @@ def test_integers_are_as_narrow_as_their_values():
     widened = sort_rows(again, ["small", "large"], rows.schema)
     expected = pl.concat([rows, rows]).sort("small", "large", nulls_last=True, maintain_order=True)
     assert_frame_equal(expected, widened)
+
+
+def test_rows_are_narrow_until_they_are_sorted(monkeypatch):
+    """F4: the last response, after which no other waits, does not widen all rows first."""
+    monkeypatch.setattr(pipeline, "LARGE_PIECE", 2)
+    frames = [
+        pl.DataFrame(
+            {"validator_index": validator, "epoch": [2, 1], "balance_gwei": 32 * 10**9 + validator}
+        ).match_to_schema(BalanceHistory.schema(), missing_columns="insert", integer_cast="upcast")
+        for validator in (1, 0)
+    ]
+    joined, sort = [], pipeline.sort_rows
+    monkeypatch.setattr(
+        pipeline, "sort_rows", lambda rows, *types: joined.append(rows) or sort(rows, *types)
+    )
+    rows = pipeline.MemoryRows(BALANCE_HISTORY, {}, None)
+
+    for frame in frames:
+        rows.put(source.FetchedRows([], frame, [], []))
+
+    assert [(0, 1), (0, 2), (1, 1), (1, 2)] == rows.keys().rows()
+    types = joined[0].schema
+    assert (pl.Int8, pl.Int8, pl.Int64) == (
+        types["validator_index"],
+        types["epoch"],
+        types["balance_gwei"],
+    )
 
 
 def test_rankings_stay_in_the_order_of_the_service(monkeypatch):

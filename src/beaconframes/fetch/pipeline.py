@@ -312,6 +312,9 @@ class MemoryRows:
             # A frame without rows has no inferred columns.
             with_rows = [frame for frame in self._frames if not frame.is_empty()]
             self._frames = with_rows or self._frames[:1] or [self._endpoint.table.empty()]
+            if wide_schema is not None:
+                # One wide frame would widen all rows before they are sorted.
+                self._frames = [narrow_integers(frame) for frame in self._frames]
             rows = pl.concat(
                 self._frames, how="vertical" if wide_schema is None else "vertical_relaxed"
             )
