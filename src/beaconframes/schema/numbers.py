@@ -60,7 +60,7 @@ class Count(Natural):
     def build(self, values: list[Any]) -> pl.Series:
         """Return *values* as Int64, the number ``none`` as null."""
         series = super().build(values)
-        return series if self.none is None else series.replace(self.none, None)
+        return series if self.none is None else series.set(series == self.none, None)
 
     def encode(self) -> pl.Expr:
         """Return the cells with null written as ``none``."""

@@ -64,10 +64,10 @@ class NumberCode(Column):
     def build(self, values: list[Any]) -> pl.Series:
         """Return the words."""
         codes = pl.Series(self.name, values, dtype=pl.Int64)
-        # There are few codes and many rows, so each code is decoded once.
-        few = codes.drop_nulls().unique()
-        words = {code: self.words.get(str(code), str(code)) for code in few}
-        return codes.replace_strict(words, default=None, return_dtype=pl.String)
+        words = codes.cast(pl.String)
+        for code, word in self.words.items():
+            words = words.set(codes == int(code), word)
+        return words
 
     def encode(self) -> pl.Expr:
         """Return the codes."""
