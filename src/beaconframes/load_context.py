@@ -127,6 +127,8 @@ class LoadContext:
     """If it is shown."""
     stop: threading.Event | None = None
     """Ends its requests once it is set, unless they are given another event."""
+    sort_first: str = ""
+    """The column of the key by which rows without a store are sorted first; empty: the first."""
 
 
 NO_LOAD = LoadContext()

@@ -17,10 +17,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.exports import row_order
 from beaconframes.exports.manifest import check_license
 from beaconframes.exports.row_order import sort_rows
 from beaconframes.exports.targets import parse_target
@@ -262,6 +264,25 @@ def test_partial_equals_its_arguments(tmp_path, explorer):
     bf.export(bf.load_epochs, tmp_path / "b", since=0, until=30)
     assert files(tmp_path / "a") == files(tmp_path / "b")
     assert bf.load_epochs(since=0, until=30).equals(read_sorted(tmp_path / "b", "epochs", "epoch"))
+
+
+@pytest.mark.parametrize("by", ["day", "validators", None])
+@pytest.mark.parametrize("open_source", [bf.open, partial(bf.local, store=False)])
+def test_rows_of_a_loader_are_sorted_once(tmp_path, chain, monkeypatch, open_source, by):
+    """F2: a load without a store has the order of the files, so the export does not sort again."""
+    is_sorted, seen = row_order._is_strictly_sorted, []
+    monkeypatch.setattr(
+        row_order, "_is_strictly_sorted", lambda key: seen.append(is_sorted(key)) or seen[-1]
+    )
+    arguments = {"validators": range(120), "since": 100, "until": 320}
+
+    with open_source(chain):
+        bf.export(bf.load_income_history, tmp_path / "out", by=by, **arguments)
+        rows = bf.load_income_history(**arguments)
+
+    assert {True} == set(seen)
+    assert_frame_equal(rows, read(tmp_path / "out"))
+    assert rows.equals(rows.sort("validator_index", "epoch"))
 
 
 def read_sorted(folder, table, key):

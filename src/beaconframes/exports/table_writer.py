@@ -12,6 +12,7 @@ from beaconframes.dataset.segments import digest, find_ranges, sync
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.exports.sorter import OutOfOrder, sort_source
 from beaconframes.exports.work_folder import IncompatibleExport
+from beaconframes.load_context import change_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,10 +61,13 @@ class TableWriter:
 
     def _write_drafts(self) -> None:
         runs = self._work.folder / "runs"
-        for partition, rows in sort_source(self._source, self._table.partitioning, runs):
-            draft = self._write_draft(rows)
-            self._drafts.setdefault(self._get_folder(partition), []).append(draft)
-            del rows  # frees the memory before the next rows are read
+        partitioning = self._table.partitioning
+        # Loads in the order of the files are sorted once.
+        with change_load(sort_first=partitioning.lead):
+            for partition, rows in sort_source(self._source, partitioning, runs):
+                draft = self._write_draft(rows)
+                self._drafts.setdefault(self._get_folder(partition), []).append(draft)
+                del rows  # frees the memory before the next rows are read
 
     def _get_folder(self, partition: int) -> str:
         name, partitioning = self._table.name, self._table.partitioning

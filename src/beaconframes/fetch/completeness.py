@@ -298,9 +298,9 @@ def drop_unrequested(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) 
     return rows
 
 
-def drop_duplicates(endpoint: Endpoint, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return *rows* sorted by key, each once; log how many were received more than once."""
-    unique = endpoint.table.arrange(rows)
+def drop_duplicates(endpoint: Endpoint, rows: pl.DataFrame, first: str = "") -> pl.DataFrame:
+    """Return *rows* as `Table.arrange` sorts them; log how many were received more than once."""
+    unique = endpoint.table.arrange(rows, first)
     if unique.height < rows.height:
         # If a list changes while it is read by offset, rows are repeated or left out.
         shifted = endpoint.pagination is not None and endpoint.pagination.may_shift

@@ -24,6 +24,7 @@ from beaconframes.fetch.dataset_gaps import DatasetGaps
 from beaconframes.fetch.gap_reasons import GapReasons, Gaps, select_returnable
 from beaconframes.fetch.refetch import refetch_arguments
 from beaconframes.fetch.served_range import ServedRange
+from beaconframes.load_context import LOAD
 from beaconframes.memory import trim_heap
 from beaconframes.schema.table import sort_rows
 
@@ -306,7 +307,7 @@ class MemoryRows:
         return LoadResult(self._merge(), gaps, required, warnings, is_sorted=True)
 
     def _merge(self) -> pl.DataFrame:
-        """Return all rows sorted by key, each once."""
+        """Return all rows sorted by key, each once, in the order that the context asks for."""
         if len(self._frames) != 1 or not self._is_merged:
             wide_schema = self._wide_schema
             # A frame without rows has no inferred columns.
@@ -322,9 +323,10 @@ class MemoryRows:
             self._frames, self._wide_schema = [], None
             if rows.height >= MANY_ROWS:
                 trim_heap()
+            first = LOAD.get().sort_first
             if wide_schema is not None:
-                rows = sort_rows(rows, self._endpoint.table.key(), wide_schema)
-            self._frames, self._is_merged = [drop_duplicates(self._endpoint, rows)], True
+                rows = sort_rows(rows, self._endpoint.table.key(first), wide_schema)
+            self._frames, self._is_merged = [drop_duplicates(self._endpoint, rows, first)], True
         return self._frames[0]
 
 

@@ -90,9 +90,10 @@ class Table:
         )
 
     @classmethod
-    def key(cls) -> list[str]:
-        """Return the names of the key columns, in sort order."""
-        return [column.name for column in cls.columns if column.key]
+    def key(cls, first: str = "") -> list[str]:
+        """Return the names of the key columns in sort order, with the column *first* in front."""
+        names = [column.name for column in cls.columns if column.key]
+        return sorted(names, key=lambda name: name != first)
 
     @classmethod
     @cache
@@ -154,15 +155,15 @@ class Table:
         return encode.encode_records(cls.spec, frame, chain, without, public=public)
 
     @classmethod
-    def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return *frame* sorted by key, without duplicate rows.
+    def arrange(cls, frame: pl.DataFrame, first: str = "") -> pl.DataFrame:
+        """Return *frame* sorted by key, by the column *first* of it first, without duplicate rows.
 
         Raises
         ------
         IntegrityError
             When two rows have the same key and different values.
         """
-        key = cls.key()
+        key = cls.key(first)
         if not key:
             return frame.unique(maintain_order=True) if cls.keeps_every_field else frame
         is_after = pl.lit(value=False)

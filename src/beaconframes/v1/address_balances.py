@@ -117,9 +117,9 @@ class AddressBalances(Table):
         return write_json(records, pl.struct(pl.all()).struct.json_encode())
 
     @classmethod
-    def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
+    def arrange(cls, frame: pl.DataFrame, first: str = "") -> pl.DataFrame:
         """Return *frame* sorted by address, with ether first."""
-        return super().arrange(frame).sort(cls.key(), nulls_last=False)
+        return super().arrange(frame).sort(cls.key(first), nulls_last=False)
 
 
 @dataclass(frozen=True)

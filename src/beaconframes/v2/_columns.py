@@ -76,7 +76,7 @@ class RankingColumns(Table):
     is_ranking = True
 
     @classmethod
-    def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
+    def arrange(cls, frame: pl.DataFrame, first: str = "") -> pl.DataFrame:  # noqa: ARG003
         """Return *frame* in its order, without repeated rows."""
         checked = super().arrange(frame)
         return frame.unique(cls.key(), keep="first", maintain_order=True) if cls.key() else checked

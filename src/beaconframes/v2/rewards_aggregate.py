@@ -22,7 +22,7 @@ class RewardsAggregate(WindowColumns, RewardColumns):
     """Rewards of a set over a window. One row. Penalties are positive: subtract them."""
 
     @classmethod
-    def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
+    def arrange(cls, frame: pl.DataFrame, first: str = "") -> pl.DataFrame:  # noqa: ARG003
         """Return one row for the set: the amounts of its parts are added exactly."""
         if frame.height < 2:
             return frame

@@ -70,7 +70,7 @@ class SlotWithdrawals(Table):
     block_root = Hex("Requested block root, if any.", context="request.slot.root")
 
     @classmethod
-    def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
+    def arrange(cls, frame: pl.DataFrame, first: str = "") -> pl.DataFrame:
         """Return *frame* sorted by key, every row once.
 
         ``nth`` is not on the wire. A sweep withdraws from a validator at most once per slot.
@@ -79,7 +79,8 @@ class SlotWithdrawals(Table):
         unique = frame.unique(maintain_order=True)
         is_sweep = pl.col("type").is_in(SWEEPS).fill_null(value=False)
         number = pl.int_range(pl.len()).over("slot", "block_root", "validator_index", "type")
-        return super().arrange(unique.with_columns(nth=pl.when(is_sweep).then(0).otherwise(number)))
+        nth = pl.when(is_sweep).then(0).otherwise(number)
+        return super().arrange(unique.with_columns(nth=nth), first)
 
 
 SLOT_WITHDRAWALS = Endpoint(
