@@ -24,7 +24,6 @@ from beaconframes.errors import (
     find_caller_level,
 )
 from beaconframes.exports.result import NOT_FINAL
-from beaconframes.frames import to_polars
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
@@ -74,7 +73,7 @@ class LoaderCall:
         arguments = {**self.arguments, **changes}
         gaps: list[dict[str, Any]] = []
         try:
-            frame = self.function(**arguments, explorer=self.explorer, strict=True)
+            frame = self.function(**arguments, explorer=self.explorer, strict=True, frame="polars")
         except UnreconciledRows as error:
             warnings.warn(error, stacklevel=find_caller_level())
             frame = error.rows
@@ -88,7 +87,7 @@ class LoaderCall:
                 {name: value for name, value in row.items() if value is not None}
                 for row in missing.iter_rows(named=True)
             ]
-        return to_polars(frame).cast(self.endpoint.table.schema()), gaps
+        return frame.cast(self.endpoint.table.schema()), gaps
 
     def load_all(self) -> Iterator[pl.DataFrame]:
         """Yield all rows, loaded in one call. Rows that are not final are gaps."""
