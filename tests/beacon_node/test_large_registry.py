@@ -78,8 +78,8 @@ def test_performance_is_that_of_the_requested_validators(node):
         bf.load_income_history,
         bf.load_balance_history,
         bf.load_attestations,
-        bf.v2.load_rewards,
-        bf.v2.load_performance,
+        pytest.param(bf.v2.load_rewards, marks=pytest.mark.more),
+        pytest.param(bf.v2.load_performance, marks=pytest.mark.more),
     ],
 )
 def test_public_keys_load_the_rows_of_their_validators(load):
@@ -113,8 +113,8 @@ def test_a_plan_of_public_keys_is_that_of_their_validators(monkeypatch):
 
 SETS = [
     bf.v2.load_rewards_aggregate,
-    bf.v2.load_performance_aggregate,
-    bf.v2.load_apy_roi,
+    pytest.param(bf.v2.load_performance_aggregate, marks=pytest.mark.more),
+    pytest.param(bf.v2.load_apy_roi, marks=pytest.mark.more),
     bf.v2.load_sync_committee_periods,
     bf.v2.load_upcoming_duty_slots,
     bf.v2.load_balances,

@@ -30,6 +30,7 @@ class Replay(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body leave in one write: two make the client wait for 40 ms
 
     def do_GET(self):
         line = f"{self.command} {self.path}"
