@@ -9,6 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from beaconframes import v1
+from beaconframes.answers import table_cache
 from beaconframes.answers.row_index import NumberIndex, Window
 from beaconframes.answers.selectors import find_selector
 from beaconframes.answers.table_cache import find_windowed_subject
@@ -238,6 +239,27 @@ def test_windows_of_a_load_stay_cached_within_the_limit(chain):
     windows = [value for _, value in cache.memory._entries.values() if isinstance(value, Window)]
     assert 4 == len(windows)
     assert sum(window.size for window in windows) < 72 * sum(w.rows.height for w in windows)
+
+
+@pytest.mark.parametrize(("rows", "last_query"), [(1_000_000, 1), (40_000, 3), (30_000, 4), (1, 9)])
+def test_a_large_window_is_read_once_many_requests_follow(chain, monkeypatch, rows, last_query):
+    """F6: to read the rows of all validators for two requests took seven times as long.
+
+    A window has the rows of 1,010 validators in 100 epochs.
+    """
+    monkeypatch.setattr(table_cache, "WINDOW_ROWS", rows)
+    service = Service(chain)
+    view = service.views.current()
+    window = {"latest_epoch": "300", "limit": "100"}
+
+    has_window = []
+    for validator in range(9):
+        fields = window | {"validators": str(validator)}
+        assert 100 == len(view.table_cache.select_records(v1.INCOME_HISTORY, fields, view))
+        found = view.table_cache.find(("income_history", *sorted(window.items())))
+        has_window.append(found is not None)
+
+    assert [False] * last_query + [True] * (9 - last_query) == has_window
 
 
 def test_a_window_selects_rows_by_validator():

@@ -51,6 +51,9 @@ NUMBER_BYTES, TEXT_BYTES = 8, 64
 MAX_ROWS = 2_000_000
 """Rows up to which a window of all validators is cached, or the positions of a table's rows."""
 
+WINDOW_ROWS = 150_000
+"""Rows of a window that take about as long to read as those of one request from its files."""
+
 MAX_LIST_ROWS = 20_000
 """Rows up to which a list that is read by page is cached."""
 
@@ -313,20 +316,25 @@ class TableCache:
     ) -> Window | None:
         """Return the rows that *fields* select for all validators, or None.
 
-        Returns None for a window that is too large, and for the first request of a window:
-        reading all validators takes less time only if other requests follow.
+        Returns None for a window that is too large, and for the first requests of a window:
+        reading all validators takes less time only if many requests follow. So it is read once
+        these requests together took about as long.
         """
         own = subject.field_schemas
         shared = {name: text for name, text in fields.items() if name not in own}
         name = (endpoint.name, *sorted(shared.items()))
 
-        def read() -> tuple[int, Window | None]:
+        def select_all() -> pl.LazyFrame:
             rows = self.scan(endpoint.table.table_name)
             for parameter in endpoint.all_parameters[1:]:
                 rows = select(parameter, rows, shared, view)
-            collected = rows.head(MAX_ROWS + 1).collect()
-            if collected.height > MAX_ROWS:
-                return 0, None
+            return rows
+
+        def count() -> tuple[int, int]:
+            return NAME_BYTES, select_all().select(pl.len()).collect().item()
+
+        def read() -> tuple[int, Window | None]:
+            collected = select_all().collect()
             assert subject.rows_column is not None
             ordered = sort(endpoint, collected.lazy().with_row_index(POSITION), shared)
             places = ordered.select(subject.rows_column.name, POSITION).collect()
@@ -335,7 +343,11 @@ class TableCache:
             # A window above the limit would be read again by each request.
             return (0, None) if window.size > self.memory.max_bytes else (window.size, window)
 
-        if not self.was_requested(name):
+        earlier = self.count_earlier_requests(name)
+        if earlier == 0:
+            return None
+        height: int = self.get_or_compute(("height", name), count)
+        if height > min(earlier * WINDOW_ROWS, MAX_ROWS):
             return None
         window: Window | None = self.get_or_compute(name, read)
         return window
@@ -374,12 +386,11 @@ class TableCache:
         without = endpoint.omitted_fields(fields)
         return endpoint.table.encode_records(rows, view.chain, without=without, public=self.public)
 
-    def was_requested(self, name: Hashable) -> bool:
-        """Return whether *name* was requested recently, and remember this request."""
-        key = (self._key, ("requested", name))
-        was_requested = self.memory.find(key) is not None
-        self.memory.put(key, NAME_BYTES, value=None)
-        return was_requested
+    def count_earlier_requests(self, name: Hashable) -> int:
+        """Return how often *name* was requested recently, and count this request."""
+        earlier: int = self.find(("requests", name)) or 0
+        self.memory.put((self._key, ("requests", name)), NAME_BYTES, earlier + 1)
+        return earlier
 
     def find(self, name: Hashable) -> Any:
         """Return the cached value of *name* of this dataset, or None."""

@@ -176,7 +176,7 @@ class DatasetView:
                 tables = SCANNED_TABLES.get() or set()
             finally:
                 SCANNED_TABLES.reset(token)
-            is_first = not cache.was_requested(name) and not needs_all
+            is_first = not cache.count_earlier_requests(name) and not needs_all
             count = cache.count_rows(tables)
             if not (is_first or self.drawn or count > MAX_DERIVED_ROWS):
 

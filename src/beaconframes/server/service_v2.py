@@ -178,7 +178,7 @@ class ServiceV2:
             rows: pl.DataFrame = cached[1]
             return rows
         rows = select_rows(endpoint, [fields], view).collect()
-        if rows.height > PAGE_SIZE or view.table_cache.was_requested(name):
+        if rows.height > PAGE_SIZE or view.table_cache.count_earlier_requests(name):
             memory.put(name, int(rows.estimated_size()), rows)
         return rows
 
