@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
+from functools import partial
 
 import polars as pl
 import pytest
@@ -175,6 +176,59 @@ def test_a_load_equals_that_of_the_local_explorer(opened, served, name):
         assert_frame_equal(rows, found, check_exact=True)
         assert_frame_equal(gaps, same_gaps)
     assert messages == same_messages
+
+
+@pytest.fixture(scope="module")
+def of_many_files(chain, tmp_path_factory):
+    """The same dataset with about twenty files of each table."""
+    dataset = Dataset.create(tmp_path_factory.mktemp("many") / "files", meta=chain.meta)
+    with dataset.writing() as writer:
+        for table in chain.tables():
+            rows = chain.scan(table).collect()
+            writer.add(table, rows.clear())
+            for part in rows.iter_slices(rows.height // 20 + 1):
+                writer.add_segment(table, part)
+    return dataset
+
+
+@pytest.fixture(scope="module", params=[bf.open, partial(bf.local, store=False)])
+def reader_of_many_files(of_many_files, request):
+    """It reads this dataset from its files, or through its local explorer."""
+    with request.param(of_many_files) as explorer:
+        yield explorer
+
+
+@pytest.mark.parametrize("name", every(6, LOADS))
+def test_a_load_from_many_files_has_the_same_rows(opened, reader_of_many_files, name):
+    """F6: files without a requested row are not read."""
+    rows, *_ = observe(LOADS[name], opened)
+    found, *_ = observe(LOADS[name], reader_of_many_files)
+
+    if isinstance(rows, pl.DataFrame):
+        assert_frame_equal(rows, found, check_exact=True, check_row_order=name[:9] != "places in")
+    else:
+        assert type(rows) is type(found)
+
+
+@pytest.mark.parametrize("load", [bf.load_income_history, bf.load_balance_history])
+def test_files_without_a_requested_row_are_not_read(
+    of_many_files, reader_of_many_files, monkeypatch, load
+):
+    """F6: a scan opens each of its files, so a query of few epochs took four times as long."""
+    load(1, since=10, until=11, explorer=reader_of_many_files)  # It checks the files of the table.
+    scans, scan = [], Dataset._scan
+    monkeypatch.setattr(
+        Dataset, "_scan", lambda self, listed: scans.append(len(listed)) or scan(self, listed)
+    )
+
+    # The first and the last epoch continue in the files before and after.
+    files = of_many_files.segments(load.__name__.removeprefix("load_"))
+    since, until = (file.ranges["epoch"][1] for file in files[7:9])
+    rows = load([0, 900], since=since, until=until, explorer=reader_of_many_files)
+
+    assert 2 * (until - since + 1) == rows.height
+    assert scans
+    assert max(scans) <= 3
 
 
 @pytest.mark.more

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from beaconframes import v1
 from beaconframes.answers import table_cache
 from beaconframes.answers.row_index import NumberIndex, Window
-from beaconframes.answers.selectors import find_selector
+from beaconframes.answers.selectors import find_bounds, find_selector
 from beaconframes.answers.table_cache import find_windowed_subject
 from beaconframes.calendar import MAINNET
 from beaconframes.endpoint import RequestRefused
@@ -260,6 +260,16 @@ def test_a_large_window_is_read_once_many_requests_follow(chain, monkeypatch, ro
         has_window.append(found is not None)
 
     assert [False] * last_query + [True] * (9 - last_query) == has_window
+
+
+def test_the_latest_row_may_be_outside_of_later_bounds(chain):
+    """The latest day of all rows is not that of the rows in the window of another parameter."""
+    view = Service(chain).views.current()
+    (latest,), (_, window) = v1.YIELD_INDEX.all_parameters, v1.INCOME_HISTORY.all_parameters
+    fields = {"day": "latest", "latest_epoch": "300"}
+
+    assert {"epoch": (201, 300)} == find_bounds([window, latest], fields, view)
+    assert {} == find_bounds([latest, window], fields, view)
 
 
 def test_a_window_selects_rows_by_validator():

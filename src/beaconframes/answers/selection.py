@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
-from beaconframes.answers.selectors import choose, find_slots, match_numbers, select, select_sums
+from beaconframes.answers.selectors import (
+    choose,
+    find_bounds,
+    find_slots,
+    match_numbers,
+    select,
+    select_sums,
+)
 from beaconframes.answers.selectors.v1 import find_recent_epochs
 from beaconframes.answers.uncovered import require_covered
 from beaconframes.answers.v2 import BY_EPOCH, HOURLY, RANGES, ROWS, STORED, SUMMARIES, WITHOUT_RANGE
@@ -24,6 +31,7 @@ from beaconframes.v2.slot_attestation_duties import SLOT_ATTESTATION_DUTIES
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from beaconframes.answers.selectors import Bounds
     from beaconframes.answers.view import DatasetView
     from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Endpoint, Fields, Parameter
@@ -53,7 +61,8 @@ def select_rows(
     fields, joined = requests[0], joined or {}
     token = SCANNED_TABLES.set(set())
     try:
-        rows = scan_rows(endpoint, view, find_drawn_epochs(endpoint, fields, view))
+        bounds = find_bounds(endpoint.all_parameters, fields, view, joined)
+        rows = scan_rows(endpoint, view, find_drawn_epochs(endpoint, fields, view), bounds)
         for parameter in endpoint.all_parameters:
             if (numbers := joined.get(parameter)) is not None:
                 assert parameter.rows_column is not None
@@ -82,8 +91,13 @@ def select_rows(
     return rows
 
 
-def scan_rows(endpoint: Endpoint, view: DatasetView, drawn: range) -> pl.LazyFrame:
-    """Return the rows of an *endpoint*, with those of the epochs that have to be *drawn*."""
+def scan_rows(
+    endpoint: Endpoint, view: DatasetView, drawn: range, bounds: Bounds | None = None
+) -> pl.LazyFrame:
+    """Return the rows of an *endpoint*, with those of the epochs that have to be *drawn*.
+
+    Rows of V1 outside of *bounds* may be left out.
+    """
     if endpoint.envelope is Envelope.V2:
         if drawn:
             view = view.with_old_duties(drawn.start)
@@ -92,7 +106,7 @@ def scan_rows(endpoint: Endpoint, view: DatasetView, drawn: range) -> pl.LazyFra
     view.table_cache.require(table)
     old = view.old_attestations if drawn else None
     if old is None:
-        return view.table_cache.scan_files(table)
+        return view.table_cache.scan_files(table, bounds)
     draw = old.draw_duties if endpoint is ATTESTATIONS else old.draw
     frames = [draw_epoch(view, table, epoch, draw) for epoch in drawn]
     if endpoint is ATTESTATIONS:

@@ -13,6 +13,7 @@ import polars as pl
 from beaconframes.answers.row_index import NumberIndex, Window
 from beaconframes.answers.selectors import (
     choose,
+    find_bounds,
     find_numbers,
     find_selector,
     select,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from beaconframes.answers.memory_cache import MemoryCache
+    from beaconframes.answers.selectors import Bounds
     from beaconframes.dataset import Dataset
     from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Endpoint, Fields, Parameter
@@ -130,7 +132,8 @@ class TableCache:
 
         Otherwise each page would select and sort the whole list.
         """
-        table = self.scan(endpoint.table.table_name)
+        bounds = find_bounds(endpoint.all_parameters, fields, view)
+        table = self.scan(endpoint.table.table_name, bounds=bounds)
         build_list = partial(select_list, endpoint, table, fields, view)
         pages = endpoint.parameters_of(Role.PAGE)
         if not pages:
@@ -149,23 +152,31 @@ class TableCache:
         listed: pl.DataFrame | None = self.get_or_compute(name, read)
         return build_list() if listed is None else listed.lazy()
 
-    def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+    def scan(
+        self, name: str, schema: pl.Schema | None = None, bounds: Bounds | None = None
+    ) -> pl.LazyFrame:
         """Return the rows of the table *name*: of a small one from memory.
 
         A table that does not exist raises TableAbsent, or has no rows if its *schema* is given.
+        Rows outside of *bounds* may be left out.
         """
         if schema is None:
             self.require(name)
         elif not self.has(name):
             return pl.LazyFrame(schema=schema)
         table = self._get_small_table(name)
-        return self.scan_files(name) if table is None else table.lazy()
+        return self.scan_files(name, bounds) if table is None else table.lazy()
 
-    def scan_files(self, name: str) -> pl.LazyFrame:
-        """Return the rows of a table that exists, of which a query reads what it needs."""
+    def scan_files(self, name: str, bounds: Bounds | None = None) -> pl.LazyFrame:
+        """Return the rows of a table that exists, of which a query reads what it needs.
+
+        Files without a row within *bounds* are left out.
+        """
         if name not in self._scans:
             self._scans[name] = self.dataset.scan(name)
-        return self._scans[name]
+        if not bounds or self.is_computed:
+            return self._scans[name]
+        return self.dataset.scan_within(name, bounds)
 
     def _get_small_table(self, name: str) -> pl.DataFrame | None:
         """Return all rows of a small table, or None."""
@@ -325,8 +336,9 @@ class TableCache:
         name = (endpoint.name, *sorted(shared.items()))
 
         def select_all() -> pl.LazyFrame:
-            rows = self.scan(endpoint.table.table_name)
-            for parameter in endpoint.all_parameters[1:]:
+            others = endpoint.all_parameters[1:]
+            rows = self.scan(endpoint.table.table_name, bounds=find_bounds(others, shared, view))
+            for parameter in others:
                 rows = select(parameter, rows, shared, view)
             return rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
@@ -14,11 +14,14 @@ from beaconframes.answers.selectors.v2 import SELECTORS_V2
 from beaconframes.endpoint import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from beaconframes.answers.selectors.base import RowSelector
     from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Endpoint, Fields, Parameter
+
+Bounds: TypeAlias = "dict[str, tuple[int, int]]"
+"""The smallest and the largest number of columns."""
 
 
 @cache
@@ -32,6 +35,34 @@ def find_numbers(parameter: Parameter, fields: Fields, view: View) -> Collection
     """Return the numbers of the selected rows; None if only `select` finds the rows."""
     find = find_selector(type(parameter)).find_numbers
     return None if find is None or parameter.rows_column is None else find(parameter, fields, view)
+
+
+def find_bounds(
+    parameters: Iterable[Parameter],
+    fields: Fields,
+    view: View,
+    joined: Mapping[Parameter, Sequence[Collection[int]]] | None = None,
+) -> Bounds:
+    """Return the smallest and the largest number that *fields* select, by column.
+
+    Parameters that are *joined* have the numbers of several requests. A condition may depend on all
+    rows that the parameters before it select, such as the latest day: it ends the bounds.
+    """
+    bounds: Bounds = {}
+    for parameter in parameters:
+        selector = find_selector(type(parameter))
+        numbers = (joined or {}).get(parameter)
+        if numbers is None and (found := find_numbers(parameter, fields, view)) is not None:
+            numbers = [found]
+        ends = [(part[0], part[-1]) if isinstance(part, range) else (min(part), max(part))
+                for part in numbers or () if part]  # fmt: skip
+        if ends:
+            assert parameter.rows_column is not None
+            low, high = zip(*ends, strict=True)
+            bounds[parameter.rows_column.name] = min(low), max(high)
+        if selector.choose or (numbers is None and (selector.match or selector.select)):
+            break
+    return bounds
 
 
 def find_slots(
