@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     from beaconframes.answers.memory_cache import MemoryCache
     from beaconframes.answers.selectors import Bounds
-    from beaconframes.dataset import Dataset
+    from beaconframes.dataset import Dataset, Segment
     from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Endpoint, Fields, Parameter
     from beaconframes.endpoint.absent_table import DatasetKind
@@ -102,6 +101,7 @@ class TableCache:
         self.kind = find_kind(dataset)
         self._key = object()
         self._scans: dict[str, pl.LazyFrame] = {}
+        self._segments: dict[str, list[Segment]] = {}
 
     def select_records(
         self, endpoint: Endpoint, fields: Fields, view: View, rows: pl.LazyFrame | None = None
@@ -132,9 +132,12 @@ class TableCache:
 
         Otherwise each page would select and sort the whole list.
         """
-        bounds = find_bounds(endpoint.all_parameters, fields, view)
-        table = self.scan(endpoint.table.table_name, bounds=bounds)
-        build_list = partial(select_list, endpoint, table, fields, view)
+
+        def build_list() -> pl.LazyFrame:
+            bounds = find_bounds(endpoint.all_parameters, fields, view)
+            table = self.scan(endpoint.table.table_name, bounds=bounds)
+            return select_list(endpoint, table, fields, view)
+
         pages = endpoint.parameters_of(Role.PAGE)
         if not pages:
             return build_list()
@@ -170,13 +173,18 @@ class TableCache:
     def scan_files(self, name: str, bounds: Bounds | None = None) -> pl.LazyFrame:
         """Return the rows of a table that exists, of which a query reads what it needs.
 
-        Files without a row within *bounds* are left out.
+        Files without a row within *bounds* are left out: a scan reads the footer of each file, even
+        of one whose rows it skips.
         """
         if name not in self._scans:
+            # First the files: another thread reads them once it finds the scan.
+            self._segments[name] = [] if self.is_computed else self.dataset.segments(name)
             self._scans[name] = self.dataset.scan(name)
-        if not bounds or self.is_computed:
+        listed = self._segments[name]
+        inside = [segment for segment in listed if segment.may_contain(bounds or {})]
+        if len(inside) == len(listed):
             return self._scans[name]
-        return self.dataset.scan_within(name, bounds)
+        return self.dataset.scan_segments(inside or listed[:1])
 
     def _get_small_table(self, name: str) -> pl.DataFrame | None:
         """Return all rows of a small table, or None."""

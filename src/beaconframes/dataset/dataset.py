@@ -245,18 +245,12 @@ class Dataset(MaintainedTables):
                 f"{self.path} has no table {table!r}",
                 hint=f"It has: {', '.join(self.tables()) or 'none'}",
             )
+        return self.scan_segments(listed)
+
+    def scan_segments(self, listed: Sequence[Segment]) -> pl.LazyFrame:
+        """Return the rows of some segments of a table, like `scan`."""
         self._check(listed)
         return self._scan(listed)
-
-    def scan_within(self, table: str, bounds: Mapping[str, tuple[int, int]]) -> pl.LazyFrame:
-        """Return a table like `scan`, without the segments that have no row within *bounds*.
-
-        A scan of many files reads the footer of each one, even if it skips its rows.
-        """
-        listed = self.segments(table)
-        inside = [segment for segment in listed if segment.may_contain(bounds)] or listed[:1]
-        self._check(inside)
-        return self._scan(inside)
 
     def read(self, segment: Segment) -> pl.LazyFrame:
         """Return the rows of one segment; raise DatasetError if it is damaged."""
