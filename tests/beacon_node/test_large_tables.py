@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import beaconframes as bf
 from beaconframes.beacon_node import probe
+from beaconframes.beacon_node.chain import reader
 from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.index import indexing
 from beaconframes.beacon_node.index.arguments import choose_tables
@@ -64,3 +65,15 @@ def test_what_a_node_can_answer_names_the_table(stub):
     with bf.node(stub.url, store=False) as node:
         assert "without slot_attestations, unless" in str(node)
         assert bf.load_slot_attestations([5]).height > 0
+
+
+@pytest.mark.parametrize(("limit", "calls"), [(15, 1), (16, 0)])
+def test_large_arrays_are_returned_only_of_large_chains(monkeypatch, limit, calls):
+    """F9: the arrays of states of a million validators were retained after each epoch."""
+    mapped = []
+    monkeypatch.setattr(reader, "MANY_VALIDATORS", limit)
+    monkeypatch.setattr(reader, "map_large_arrays", lambda: mapped.append(1))
+    with BeaconNodeStub("capella", head=39) as stub, closing(NodeConnection(stub.url)) as node:
+        node.build_reader(39, "states", {}).state(3)
+
+    assert calls == len(mapped)

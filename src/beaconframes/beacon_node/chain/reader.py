@@ -27,6 +27,7 @@ from beaconframes.errors import (
     ServerError,
     ServiceError,
 )
+from beaconframes.memory import map_large_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,6 +188,8 @@ class ChainReader(CachedNode):
         """Request a state, and free the response, which is larger than the state."""
         state = self._columns.share(decode_state(self.api.state(state_id), self.spec))
         self.has_large_states = len(state.balances) > MANY_VALIDATORS
+        if self.has_large_states:
+            map_large_arrays()
         return state
 
     def _read_state(self, epoch: int) -> BeaconState:
