@@ -216,9 +216,11 @@ def test_files_without_a_requested_row_are_not_read(
 ):
     """F6: a scan opens each of its files, so a query of few epochs took four times as long."""
     load(1, since=10, until=11, explorer=reader_of_many_files)  # It checks the files of the table.
-    scans, scan = [], Dataset._scan
+    scans, scan = [], Dataset.scan_segments
     monkeypatch.setattr(
-        Dataset, "_scan", lambda self, listed: scans.append(len(listed)) or scan(self, listed)
+        Dataset,
+        "scan_segments",
+        lambda self, listed: scans.append(len(listed)) or scan(self, listed),
     )
 
     # The first and the last epoch continue in the files before and after.

@@ -36,7 +36,7 @@ from ..support.beacon_node_stub import BeaconNodeStub
 from ..support.faults import FastClock
 from ..support.replay import replaying
 
-MOST_FILES = {"no store": 26, "store": 37, "dataset": 27, "dataset of V2": 34, "node": 41}
+MOST_FILES = {"no store": 26, "store": 37, "dataset": 29, "dataset of V2": 34, "node": 41}
 MOST_FUNCTIONS = {"no store": 183, "store": 321}
 FROM_FILES = ("dataset", "dataset of V2", "node")
 """The sources whose rows are in files on this machine."""

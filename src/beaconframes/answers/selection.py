@@ -61,7 +61,8 @@ def select_rows(
     fields, joined = requests[0], joined or {}
     token = SCANNED_TABLES.set(set())
     try:
-        bounds = find_bounds(endpoint.all_parameters, fields, view, joined)
+        is_v2 = endpoint.envelope is Envelope.V2
+        bounds = None if is_v2 else find_bounds(endpoint.all_parameters, fields, view, joined)
         rows = scan_rows(endpoint, view, find_drawn_epochs(endpoint, fields, view), bounds)
         for parameter in endpoint.all_parameters:
             if (numbers := joined.get(parameter)) is not None:
@@ -72,7 +73,7 @@ def select_rows(
                 rows = choose(parameter, rows.filter(is_selected))
             elif parameter.role is not Role.PAGE:
                 rows = select(parameter, rows, fields, view)
-        if endpoint.envelope is not Envelope.V2:
+        if not is_v2:
             return rows
         if endpoint.name in BY_EPOCH:
             slots = (find_slots(endpoint.all_parameters, request, view) for request in requests)

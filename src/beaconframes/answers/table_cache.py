@@ -181,7 +181,9 @@ class TableCache:
             self._segments[name] = [] if self.is_computed else self.dataset.segments(name)
             self._scans[name] = self.dataset.scan(name)
         listed = self._segments[name]
-        inside = [segment for segment in listed if segment.may_contain(bounds or {})]
+        inside = (
+            [segment for segment in listed if segment.may_contain(bounds)] if bounds else listed
+        )
         if len(inside) == len(listed):
             return self._scans[name]
         return self.dataset.scan_segments(inside or listed[:1])

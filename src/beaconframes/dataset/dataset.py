@@ -245,19 +245,16 @@ class Dataset(MaintainedTables):
                 f"{self.path} has no table {table!r}",
                 hint=f"It has: {', '.join(self.tables()) or 'none'}",
             )
-        return self.scan_segments(listed)
-
-    def scan_segments(self, listed: Sequence[Segment]) -> pl.LazyFrame:
-        """Return the rows of some segments of a table, like `scan`."""
         self._check(listed)
-        return self._scan(listed)
+        return self.scan_segments(listed)
 
     def read(self, segment: Segment) -> pl.LazyFrame:
         """Return the rows of one segment; raise DatasetError if it is damaged."""
         self._check([segment], thorough=True)
-        return self._scan([segment])
+        return self.scan_segments([segment])
 
-    def _scan(self, listed: Sequence[Segment]) -> pl.LazyFrame:
+    def scan_segments(self, listed: Sequence[Segment]) -> pl.LazyFrame:
+        """Return the rows of some segments of a table, which `scan` has checked."""
         paths = [self.path / segment.path for segment in listed]
         rows = pl.scan_parquet(paths, glob=False, hive_partitioning=False)
         columns = self._hex_columns.get(listed[0].table)

@@ -54,8 +54,7 @@ def find_bounds(
         numbers = (joined or {}).get(parameter)
         if numbers is None and (found := find_numbers(parameter, fields, view)) is not None:
             numbers = [found]
-        ends = [(part[0], part[-1]) if isinstance(part, range) else (min(part), max(part))
-                for part in numbers or () if part]  # fmt: skip
+        ends = [find_ends(part) for part in numbers or () if part]
         if ends:
             assert parameter.rows_column is not None
             low, high = zip(*ends, strict=True)
@@ -63,6 +62,11 @@ def find_bounds(
         if selector.choose or (numbers is None and (selector.match or selector.select)):
             break
     return bounds
+
+
+def find_ends(numbers: Collection[int]) -> tuple[int, int]:
+    """Return the smallest and the largest of *numbers*."""
+    return (numbers[0], numbers[-1]) if isinstance(numbers, range) else (min(numbers), max(numbers))
 
 
 def find_slots(
