@@ -81,8 +81,9 @@ def aggregate(
     gwei = [name for name in amounts if not name.endswith("_wei")]
     known = [*known, *wei]
     outputs = {**others, **{name: ("sum", name) for name in amounts}}
+    count = next((name for name, (how, _) in others.items() if how == "count"), _ROWS)
     if known:
-        outputs[_ROWS] = ("count", known[0])
+        outputs[count] = ("count", known[0])
         outputs |= {_KNOWN + name: ("known", name) for name in known}
     kind = rows.implementation
     wraps = (kind.is_polars() or kind.is_dask()) and gwei
@@ -105,7 +106,7 @@ def aggregate(
     # One expression for many columns: narwhals takes tens of microseconds for each expression.
     sums = [nw.col(*names).cast(get_amount_type(names[0])) for names in (gwei, wei) if names]
     unknown = [
-        nw.when(nw.col(_KNOWN + name) == nw.col(_ROWS)).then(nw.col(name)).alias(name)
+        nw.when(nw.col(_KNOWN + name) == nw.col(count)).then(nw.col(name)).alias(name)
         for name in known
     ]
 

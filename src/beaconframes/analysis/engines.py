@@ -253,8 +253,7 @@ def add_date(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
     find_time_zone(tz)
     if lazy.implementation.is_duckdb() or lazy.implementation.is_pyspark():
         return _add_date_in_sql(lazy, every, tz)
-    # Without a zone, local time has no gaps, so every midnight exists.
-    date = pl.col("time").dt.convert_time_zone(tz).dt.replace_time_zone(None).dt.date()
+    date = pl.col("time").dt.convert_time_zone(tz).dt.date()
     if every != "day":
         date = date.dt.truncate(_TRUNCATED[every])
     return map_rows(lazy, lambda rows: as_lazy(rows.to_native().with_columns(date=date)))

@@ -142,7 +142,7 @@ def income(
         lazy,
         keys,
         [*PARTS, "proposals_missed", FEES],
-        lambda part: _add_unit(group_parts(part), every, tz, day, clock),
+        lambda part: _add_unit(group_parts(part, checks_rows=False), every, tz, day, clock),
         **others,
     )
     basis = build_basis(blocks, FEES)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.aggregation import add_bound, is_bound_valid
+from beaconframes.analysis.aggregation import OVERFLOW, add_bound, is_bound_valid
 from beaconframes.frames import as_lazy
 
 if TYPE_CHECKING:
@@ -52,12 +52,12 @@ IS_COMPLETE = "no amount is missing"
 _WEI_PER_GWEI = 10**9
 
 
-def group_parts(rows: Lazy) -> Lazy:
+def group_parts(rows: Lazy, *, checks_rows: bool = True) -> Lazy:
     """Replace the amounts by `PARTS`, their sums by kind, and drop rows with one missing."""
-    return mark_parts(rows).filter(nw.col(IS_COMPLETE)).drop(IS_COMPLETE)
+    return mark_parts(rows, checks_rows=checks_rows).filter(nw.col(IS_COMPLETE)).drop(IS_COMPLETE)
 
 
-def mark_parts(rows: Lazy) -> Lazy:
+def mark_parts(rows: Lazy, *, checks_rows: bool = True) -> Lazy:
     """Replace the amounts by `PARTS`, their sums by kind; `IS_COMPLETE` if none is missing.
 
     Priority fees may be missing: without an execution node, an index does not have them.
@@ -70,19 +70,23 @@ def mark_parts(rows: Lazy) -> Lazy:
         if (part,) != columns
     )
     unchanged = {column for (column, *more) in PARTS.values() if not more}
-    marked = mark_complete(rows, gwei, ["epoch", "time"])
+    marked = mark_complete(rows, gwei, ["epoch", "time"], checks_rows=checks_rows)
     return marked.with_columns(*parts).drop(*(set(AMOUNTS[:-1]) - unchanged))
 
 
-def mark_complete(rows: Lazy, gwei: Sequence[str], others: Sequence[str] = ()) -> Lazy:
+def mark_complete(
+    rows: Lazy, gwei: Sequence[str], others: Sequence[str] = (), *, checks_rows: bool = True
+) -> Lazy:
     """Add `IS_COMPLETE`: whether no amount in *gwei*, and none of *others*, is missing.
 
-    Rows in polars also get the bound of `add_bound`. Amounts that are too large to be added raise.
+    Rows in polars also get the bound of `add_bound`. Amounts that are too large to be added raise,
+    without *checks_rows* only once `aggregate` adds up their bounds.
     """
     if rows.implementation.is_polars():
         native: Any = add_bound(rows, [pl.col(name) for name in gwei]).to_native()
         # The bound of a row is null where one of its amounts is null.
-        is_complete = is_bound_valid().and_(*(pl.col(name).is_not_null() for name in others))
+        is_known = is_bound_valid() if checks_rows else pl.col(OVERFLOW).is_not_null()
+        is_complete = is_known.and_(*(pl.col(name).is_not_null() for name in others))
         return as_lazy(native.with_columns(is_complete.alias(IS_COMPLETE)))
     known = (~nw.col(name).is_null() for name in [*others, *gwei])
     return rows.with_columns(nw.all_horizontal(*known, ignore_nulls=False).alias(IS_COMPLETE))
