@@ -52,8 +52,8 @@ NUMBER_BYTES, TEXT_BYTES = 8, 64
 MAX_ROWS = 2_000_000
 """Rows up to which a window of all validators is cached, or the positions of a table's rows."""
 
-WINDOW_ROWS = 150_000
-"""Rows of a window that take about as long to read as those of one request from its files."""
+WINDOW_ROWS = 2**19
+"""Rows of two full files: to read those of a window takes about as long as one more request."""
 
 MAX_LIST_ROWS = 20_000
 """Rows up to which a list that is read by page is cached."""
@@ -180,13 +180,17 @@ class TableCache:
             # First the files: another thread reads them once it finds the scan.
             self._segments[name] = [] if self.is_computed else self.dataset.segments(name)
             self._scans[name] = self.dataset.scan(name)
-        listed = self._segments[name]
-        inside = (
-            [segment for segment in listed if segment.may_contain(bounds)] if bounds else listed
-        )
-        if len(inside) == len(listed):
+        inside = self._list_files(name, bounds)
+        if len(inside) == len(self._segments[name]):
             return self._scans[name]
-        return self.dataset.scan_segments(inside or listed[:1])
+        return self.dataset.scan_segments(inside or self._segments[name][:1])
+
+    def _list_files(self, name: str, bounds: Bounds | None) -> list[Segment]:
+        """Return the files of a scanned table that may have rows within *bounds*."""
+        listed = self._segments.get(name, [])
+        if not bounds:
+            return listed
+        return [segment for segment in listed if segment.may_contain(bounds)]
 
     def _get_small_table(self, name: str) -> pl.DataFrame | None:
         """Return all rows of a small table, or None."""
@@ -345,18 +349,15 @@ class TableCache:
         shared = {name: text for name, text in fields.items() if name not in own}
         name = (endpoint.name, *sorted(shared.items()))
 
-        def select_all() -> pl.LazyFrame:
-            others = endpoint.all_parameters[1:]
-            rows = self.scan(endpoint.table.table_name, bounds=find_bounds(others, shared, view))
-            for parameter in others:
-                rows = select(parameter, rows, shared, view)
-            return rows
-
-        def count() -> tuple[int, int]:
-            return NAME_BYTES, select_all().select(pl.len()).collect().item()
+        table, others = endpoint.table.table_name, endpoint.all_parameters[1:]
 
         def read() -> tuple[int, Window | None]:
-            collected = select_all().collect()
+            rows = self.scan(table, bounds=bounds)
+            for parameter in others:
+                rows = select(parameter, rows, shared, view)
+            collected = rows.head(MAX_ROWS + 1).collect()
+            if collected.height > MAX_ROWS:
+                return 0, None
             assert subject.rows_column is not None
             ordered = sort(endpoint, collected.lazy().with_row_index(POSITION), shared)
             places = ordered.select(subject.rows_column.name, POSITION).collect()
@@ -368,8 +369,9 @@ class TableCache:
         earlier = self.count_earlier_requests(name)
         if earlier == 0:
             return None
-        height: int = self.get_or_compute(("height", name), count)
-        if height > min(earlier * WINDOW_ROWS, MAX_ROWS):
+        bounds = find_bounds(others, shared, view)
+        files = self._list_files(table, bounds)
+        if sum(segment.rows for segment in files) > earlier * WINDOW_ROWS:
             return None
         window: Window | None = self.get_or_compute(name, read)
         return window
