@@ -233,6 +233,15 @@ def test_files_without_a_requested_row_are_not_read(
     assert max(scans) <= 3
 
 
+def test_rows_that_no_file_may_have_are_missing(reader_of_many_files):
+    """A scan of no files would be an error of polars."""
+    load = partial(bf.load_income_history, 5000, since=231, until=236)
+    rows, messages, _ = observe(lambda e: load(explorer=e), reader_of_many_files)
+
+    assert rows.is_empty()
+    assert len(messages) == 1
+
+
 @pytest.mark.more
 @pytest.mark.parametrize("load", [bf.load_slots, bf.v2.load_slot])
 def test_a_root_selects_one_of_the_two_blocks_of_a_slot(opened, chain, load):
